@@ -1,6 +1,7 @@
 # Writes the C table of the Lua modules under DIRECTORY/riskscreen to OUTPUT: cmake -DDIRECTORY=… -DOUTPUT=… -P embed.cmake
+# A file of the report's page becomes a module that returns its text.
 
-file(GLOB_RECURSE files RELATIVE ${DIRECTORY} ${DIRECTORY}/riskscreen/*.lua)
+file(GLOB_RECURSE files RELATIVE ${DIRECTORY} ${DIRECTORY}/riskscreen/*.lua ${DIRECTORY}/riskscreen/report/page/*)
 list(SORT files)
 set(arrays "")
 set(entries "")
@@ -11,6 +12,9 @@ foreach(file ${files})
   string(REPLACE "/" "." module ${module})
   # As a C string: a compiler reads it several times faster than an array of numbers.
   file(READ ${DIRECTORY}/${file} text)
+  if(NOT file MATCHES "\\.lua$")
+    set(text "return [====[\n${text}]====]\n")
+  endif()
   string(REPLACE "\\" "\\\\" text "${text}")
   string(REPLACE "\"" "\\\"" text "${text}")
   string(REPLACE "?" "\\?" text "${text}") # no trigraphs

@@ -3,7 +3,7 @@
 
 # The component `library` is what a Lua loads: ./dev install.
 install(DIRECTORY lua/riskscreen DESTINATION ${RISKSCREEN_INSTALL_LMOD} COMPONENT library
-  FILES_MATCHING PATTERN "*.lua" PATTERN report/page EXCLUDE)
+  FILES_MATCHING PATTERN "*.lua" PATTERN "report/page/*")
 
 install(FILES docs/riskscreen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 

@@ -3,7 +3,6 @@
 package.path = "tools/?.lua;" .. package.path
 
 local annotations = require "generate.annotations"
-local assets = require "generate.assets"
 local commands = require "riskscreen.cli.commands"
 local errors = require "riskscreen.errors"
 local event_inbox = require "riskscreen.webhook.inbox"
@@ -193,8 +192,6 @@ generated["docs/nginx.md"] = page("docs/nginx.md", {
   inbox = markdown.options(nginx_inbox, true),
 })
 generated["docs/operating-nginx.md"] = page("docs/operating-nginx.md", { metrics = metrics_table() })
-
-generated["lua/riskscreen/report/assets.lua"] = assets.module(read)
 
 generated["docs/command.md"] = page("docs/command.md", { verbs = verb_table() })
 generated["docs/riskscreen.1"] = manual.page()

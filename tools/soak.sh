@@ -10,8 +10,9 @@
 #
 # ./dev soak command [ROWS]: screens a file of 200,000 rows with the command, which is ended twice and resumed.
 #
-# ./dev soak fleet [ROWS]: a queue of 50,000 addresses with three workers. They are killed and frozen at random, and so
-# are the reader, the producer, the sandbox and Redis. Every address must have one result, and the right one.
+# ./dev soak queue [ROWS]: a queue of 50,000 addresses with three workers. They are killed and frozen at random, and so
+# are the reader, the producer, the sandbox and Redis. Redis is also emptied, fails over to a replica without the last
+# changes, and denies single commands. Every address must have one result, and the right one.
 #
 # ./dev soak clock [DEPTH]: decides in two workers of the gate after every order of five steps: dates that are set,
 # reloads, purges, lists. No allow may be used after its end.
@@ -46,7 +47,6 @@ export RISKSCREEN_LUA="$program"
 case $what in
 clock) RISKSCREEN_CLOCK_DEPTH=${2:-5} exec "$program" /usr/bin/busted spec/unit/nginx/cache/clock_spec.lua ;;
 command) exec "$program" tools/soak_command.lua "${2:-200000}" ;;
-fleet) exec "$program" tools/soak_fleet.lua "${2:-50000}" ;;
 kills)
   # shellcheck disable=SC2046
   RISKSCREEN_KILLS=${2:-200} exec "$program" /usr/bin/busted $(find spec -name kill_spec.lua)
@@ -56,6 +56,7 @@ nginx)
   need wrk
   exec "$program" tools/soak_nginx.lua "${2:-600}" "$program"
   ;;
+queue) exec "$program" tools/soak_queue.lua "${2:-50000}" ;;
 policy) RISKSCREEN_POLICY_CASES=${2:-1000000} exec "$program" /usr/bin/busted spec/unit/policy/oracle_spec.lua ;;
 ways)
   for run in $(seq "${2:-50}"); do

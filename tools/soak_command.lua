@@ -6,8 +6,6 @@ local options = {
   rows = tonumber(arg[1]),
   ends = 2,
   concurrency = 32,
-  shortest = 5,
-  longest = 20,
   seed = os.time(),
 }
 local outcome, remove = runs.run(options)

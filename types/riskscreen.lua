@@ -133,6 +133,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field on_review? "block"|"review"|"allow" The effective action of review; `allow` leaves it to the application.
 ---@field monitor? boolean true: decides and logs, and lets every request pass.
 ---@field exempt? table|function Callers that pass without a lookup: addresses, networks, and functions that return true.
+---@field methods? table Methods such as "POST"; a request with another one is invalid, and so is one with a header that overrides it. HEAD counts as GET. By default all methods are accepted.
 ---@field timeout? number How long a request may wait for its decision.
 ---@field block? table The answer to a blocked request.
 ---@field review? table The answer to a request for review; by default that of `block`.
@@ -409,6 +410,7 @@ function riskscreen.errors.is(value) end
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
 ---@field id? string|number your identifier of the request, for the decision and the journal
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
@@ -424,6 +426,7 @@ local riskscreen_ScreenRequest = {}
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
 ---@field remember? integer different addresses and networks, at least, that are not asked for again, 4096 by default
 ---@field address_check? "checksum"|"format"|false as for a client
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 local riskscreen_ScreenAllRequest = {}
 
 ---@class riskscreen.Response the second result of a call, beside its value
@@ -845,7 +848,7 @@ function riskscreen_Inbox:deliver(method, headers, body, where) end
 function riskscreen_Inbox:on(event_type, handler) end
 
 ---Serves the inbox over HTTP with the library's own server, driven by its own loop.
----@param options? { host?: string, port?: integer, path?: string }
+---@param options? { host?: string, port?: integer, path?: string, on_refused?: function }
 ---@return riskscreen.InboxListener|nil listener `url`, `close()`
 ---@return riskscreen.Error|nil err
 function riskscreen_Inbox:listen(options) end
@@ -1037,13 +1040,10 @@ local riskscreen_QueueInput = {}
 
 ---@class riskscreen.QueueResult
 ---@field position string in the order of the results, for `forget` and `results`
----@field id string source and row of the input, such as "customers.csv/17": the same whenever it is read
----@field source string
+---@field id string run and row of the input, such as "march/17": the same whenever it is read
+---@field source string the run
 ---@field row integer
----@field address? string
----@field network? string
----@field transaction? table
----@field fields? table<string, any>
+---@field input riskscreen.QueueInput
 ---@field action riskscreen.Action
 ---@field reasons string[]
 ---@field risks string[] such as "high / hack"
@@ -1062,6 +1062,7 @@ local riskscreen_QueueResult = {}
 ---@field done integer all results so far
 ---@field shared integer results that needed no call of their own
 ---@field requeued integer
+---@field foreign integer entries of other programs in the queue's streams, which were removed
 ---@field per_second number results of the last whole minute
 ---@field left? number seconds until all is done at that rate
 ---@field oldest? number seconds that the oldest job has waited
@@ -1091,13 +1092,13 @@ local riskscreen_QueueWorker = {}
 ---@return riskscreen.Queue
 function riskscreen.queue.new(given) end
 
----Adds inputs, and waits while the queue is full. Rows of the source that the queue has already are passed over. So after a failure of Redis, or any other end, repeat `add` with the same inputs in the same order.
----@param source string name of the inputs, such as the name of their file
+---Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So after any end repeat `add` with the same inputs in the same order. Further inputs may follow; other ones are refused. Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost".
+---@param run string name of the run: another one screens the same inputs anew
 ---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
 ---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer })
 ---@return { rows: integer, added: integer, invalid: integer }|nil totals
 ---@return riskscreen.Error|nil err
-function riskscreen_Queue:add(source, inputs, on_progress) end
+function riskscreen_Queue:add(run, inputs, on_progress) end
 
 ---A worker, which screens the jobs of the queue with a client.
 ---@param given riskscreen.QueueWorkerOptions
@@ -1111,11 +1112,11 @@ function riskscreen_Queue:worker(given) end
 ---@return riskscreen.Error|nil err
 function riskscreen_Queue:results(after, seconds) end
 
----Removes results up to a position: they have been read.
----@param position string
+---Removes results, because they were read.
+---@param read riskscreen.QueueResult[]|string the results; or a position: all up to it. After a failover with lost changes a position may be that of a result that nobody has read.
 ---@return integer|nil removed
 ---@return riskscreen.Error|nil err
-function riskscreen_Queue:forget(position) end
+function riskscreen_Queue:forget(read) end
 
 ---The state of the queue.
 ---@return riskscreen.QueueStatus|nil
@@ -1129,7 +1130,7 @@ function riskscreen_Queue:metrics() end
 
 ---The dead letters, oldest first: inputs that no worker could finish.
 ---@param after? string
----@return { position: string, id: string, source: string, row: integer, address?: string, network?: string, transaction?: table, fields?: table, reason: string }[]|nil letters at most 500
+---@return { position: string, id: string, source: string, row: integer, input: riskscreen.QueueInput, reason: string }[]|nil letters at most 500
 ---@return riskscreen.Error|nil err
 function riskscreen_Queue:dead(after) end
 
@@ -1168,7 +1169,10 @@ local riskscreen_Journal = {}
 ---@field identity? string of the decision, by table's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
+---@field outcome? "allow"|"review"|"block" what the decision leads to at a location of a gate
+---@field monitor? boolean the location lets every request pass
 ---@field request_id? string|number
+---@field meta? table<string, string>
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
 ---@field is_final? boolean nobody changes the decision any more, so that its line may be made later
@@ -1187,7 +1191,10 @@ local riskscreen_JournalContext = {}
 ---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
+---@field outcome? "allow"|"review"|"block" of a gate: what the decision leads to at its location
+---@field monitor? boolean the gate lets every request pass, whatever the outcome
 ---@field request_id? string|number as the caller gave it
+---@field meta? table<string, string> such as the case and the analyst, as the caller gave them
 ---@field answer? string the SHA-256 of the answer of the service
 ---@field record? table the whole answer, with the option `record`
 ---@field lost? integer in place of a decision: how many decisions before this line could not be written
@@ -1217,7 +1224,7 @@ local riskscreen_JournalReport = {}
 ---@field file string
 ---@field line integer in the file; 0: the file as a whole
 ---@field seq? integer the number in the chain
----@field reason "changed"|"missing"|"moved"|"repeated"|"replaced"|"malformed"|"torn"|"truncated"
+---@field reason "changed"|"missing"|"moved"|"repeated"|"replaced"|"malformed"|"torn"|"truncated"|"unreadable"
 ---@field message string
 local riskscreen_JournalFault = {}
 
@@ -1243,12 +1250,6 @@ local riskscreen_ReplayRow = {}
 ---@return riskscreen.Error|nil err
 function riskscreen.journal.file(path, options) end
 
----A journal whose lines a function takes. The chain begins anew with each journal.
----@param fn fun(line: string): any a line without the line break; it fails when it raises, or returns nil or false and an error
----@param options? riskscreen.JournalOptions
----@return riskscreen.Journal
-function riskscreen.journal.call(fn, options) end
-
 ---A journal in a store. Several programs may write to it.
 ---@param store riskscreen.Store
 ---@param options? riskscreen.JournalOptions
@@ -1262,19 +1263,21 @@ function riskscreen.journal.store(store, options) end
 ---@return riskscreen.Error|nil err where the journal cannot be read
 function riskscreen.journal.verify(source, options) end
 
----Iterates over the entries of a journal, the oldest first. A line that is not JSON raises an error object, as does a journal that cannot be read. A torn last line is left out.
+---Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and missing lines are faults. A torn last line is left out: a program may be writing it.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
----@param address? string canonical; only with a store, whose index finds the lines about it
+---@param address? string canonical: only the entries about it
+---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a fault raises an error object
 ---@return fun(): riskscreen.JournalEntry|nil
-function riskscreen.journal.entries(source, address) end
+function riskscreen.journal.entries(source, address, on_fault) end
 
----Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal with `record = true`. Raises an error object where the journal cannot be read.
+---Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal with `record = true`.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
 ---@param policy riskscreen.Policy
+---@param on_fault? fun(fault: riskscreen.JournalFault) as for `entries`
 ---@return fun(): riskscreen.ReplayRow|nil
-function riskscreen.journal.replay(source, policy) end
+function riskscreen.journal.replay(source, policy, on_fault) end
 
----Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`.
+---Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`, and the next line says how many decisions were lost before it.
 ---@param decision riskscreen.Decision
 ---@param context? riskscreen.JournalContext
 ---@return string|nil id of the line
@@ -1297,8 +1300,8 @@ function riskscreen_Journal:head() end
 ---@return riskscreen.Error|nil err
 function riskscreen_Journal:rotate() end
 
----Counters of decisions: `written`, `failed`, `waiting` in the buffer. Of the failed ones, `lost` found the buffer full. And the torn lines that were `repaired`.
----@return { written: integer, failed: integer, lost: integer, waiting: integer, repaired: integer }
+---Counters: lines `written`, decisions `lost` because they could not be recorded, decisions `waiting` in the buffer, and torn lines that were `repaired`.
+---@return { written: integer, lost: integer, waiting: integer, repaired: integer }
 function riskscreen_Journal:stats() end
 
 ---Writes the buffer and notes the head. The journal may be used again after that.
@@ -1344,6 +1347,7 @@ local riskscreen_WatchSummary = {}
 ---@field risks_before? string[]
 ---@field reasons string[]
 ---@field fields? table<string, string> the other columns of its row
+---@field test? boolean a test of the receiver: no address was screened
 local riskscreen_Change = {}
 
 ---Screens every address once, as fast as `rate` allows, and delivers the changes. A cycle that was interrupted goes on where it ended. For a timer such as cron.
@@ -1359,6 +1363,11 @@ function riskscreen_Watch:run(on_cycle) end
 
 ---Ends `run` soon, after the screening under way.
 function riskscreen_Watch:stop() end
+
+---Sends one change that is marked as a test to each receiver. It needs no lock, and keeps nothing.
+---@return true|nil
+---@return string|nil problem of a receiver that did not take it
+function riskscreen_Watch:test() end
 
 ---@class riskscreen.ReportRequest
 ---@field input string|file*|(string|file*)[] files of decisions: paths, or open files

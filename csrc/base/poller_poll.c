@@ -22,7 +22,6 @@
 struct waiter {
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t armed_or_ended;
     unsigned forks; /* rsc_forks at its start: a forked child has no such thread */
     int wake[2];    /* ends the thread's poll(2), which reads its first end */
     int ready[2];   /* the host polls the first end */
@@ -30,13 +29,10 @@ struct waiter {
     unsigned round; /* grows with every change: what the thread found in an earlier round is out of date */
     bool armed;     /* the thread is to make the pipe readable */
     bool readable;  /* the host's pipe holds a byte */
-    bool polling;   /* the thread is in poll(2) */
-    bool woken;     /* `wake` holds a byte */
     bool ended;
 
     struct pollfd *fds; /* the thread's copy of the set, after the end of `wake` */
     size_t capacity;
-    uint64_t polled_due; /* when its poll(2) returns */
 };
 
 struct rsc_poll_set {
@@ -82,13 +78,6 @@ static void set_readable(struct waiter *waiter, bool readable) {
     waiter->readable = readable;
 }
 
-static void wake(struct waiter *waiter) {
-    if (waiter->polling && !waiter->woken) {
-        put_byte(waiter->wake[1]);
-        waiter->woken = true;
-    }
-}
-
 static int ms_until(uint64_t due) {
     if (due == RSC_NEVER) {
         return -1;
@@ -109,27 +98,24 @@ static bool copy_set(struct waiter *waiter, const struct rsc_poll_set *set) {
         waiter->fds = fds;
         waiter->capacity = capacity;
     }
-    waiter->fds[0] = (struct pollfd){.fd = waiter->wake[0], .events = POLLIN};
     if (set->count > 0) {
         memcpy(waiter->fds + 1, set->fds, set->count * sizeof *set->fds);
     }
     return true;
 }
 
-/* Waits once, without the mutex, and returns whether the host has a reason to step. */
+/* Waits once without the mutex, for nothing but `wake` if it is not armed. Returns whether a descriptor is ready. */
 static bool wait_once(struct waiter *waiter, size_t count) {
-    int ms = ms_until(waiter->due);
-    waiter->polled_due = waiter->due;
-    waiter->polling = true;
+    int ms = waiter->armed ? ms_until(waiter->due) : -1;
+    waiter->fds[0] = (struct pollfd){.fd = waiter->wake[0], .events = POLLIN};
     leave(waiter);
     int found = poll(waiter->fds, (nfds_t)count, ms);
     (void)pthread_mutex_lock(&waiter->mutex);
-    waiter->polling = false;
-    if (waiter->woken) {
+    bool woken = waiter->fds[0].revents != 0;
+    if (woken) {
         take_bytes(waiter->wake[0]);
-        waiter->woken = false;
     }
-    return found > (waiter->fds[0].revents != 0 ? 1 : 0) || rsc_now() >= waiter->due;
+    return found > (woken ? 1 : 0);
 }
 
 static void *run_waiter(void *argument) {
@@ -138,10 +124,10 @@ static void *run_waiter(void *argument) {
     (void)pthread_mutex_lock(&waiter->mutex);
     while (!waiter->ended) {
         unsigned round = waiter->round;
-        if (!waiter->armed) {
-            (void)pthread_cond_wait(&waiter->armed_or_ended, &waiter->mutex);
-        } else if (!copy_set(waiter, set) || (wait_once(waiter, set->count + 1) && round == waiter->round)) {
-            /* Without memory the host steps in vain until there is some. */
+        /* Without memory the host steps in vain until there is some. */
+        bool found = waiter->armed && !copy_set(waiter, set);
+        found = found || wait_once(waiter, waiter->armed ? set->count + 1 : 1);
+        if (waiter->armed && round == waiter->round && (found || rsc_now() >= waiter->due)) {
             set_readable(waiter, true);
             waiter->armed = false;
         }
@@ -179,13 +165,14 @@ static int start_waiter(struct rsc_poll_set *set) {
     }
     waiter->forks = rsc_process_current();
     waiter->due = RSC_NEVER;
-    waiter->ready[0] = waiter->ready[1] = -1;
-    if (rsc_descriptor_pipe(waiter->wake) != 0 || rsc_descriptor_pipe(waiter->ready) != 0) {
+    waiter->wake[0] = waiter->wake[1] = waiter->ready[0] = waiter->ready[1] = -1;
+    waiter->fds = malloc(sizeof *waiter->fds);
+    waiter->capacity = 1;
+    if (waiter->fds == NULL || rsc_descriptor_pipe(waiter->wake) != 0 || rsc_descriptor_pipe(waiter->ready) != 0) {
         free_waiter(waiter);
         return -1;
     }
     (void)pthread_mutex_init(&waiter->mutex, NULL);
-    (void)pthread_cond_init(&waiter->armed_or_ended, NULL);
     set->waiter = waiter;
     int status = start_thread(set);
     if (status != 0) {
@@ -200,11 +187,9 @@ static int start_waiter(struct rsc_poll_set *set) {
 static void end_waiter(struct waiter *waiter) {
     if (enter(waiter)) {
         waiter->ended = true;
-        (void)pthread_cond_signal(&waiter->armed_or_ended);
-        wake(waiter);
+        put_byte(waiter->wake[1]);
         leave(waiter);
         (void)pthread_join(waiter->thread, NULL);
-        (void)pthread_cond_destroy(&waiter->armed_or_ended);
         (void)pthread_mutex_destroy(&waiter->mutex);
     }
     if (waiter != NULL) {
@@ -330,7 +315,9 @@ static int change(struct rsc_poller *poller, enum rsc_poller_change what, int fd
     int status = change_set(set, what, fd, events, tag);
     if (entered) {
         set->waiter->round++;
-        wake(set->waiter);
+        if (set->waiter->armed) {
+            put_byte(set->waiter->wake[1]);
+        }
         leave(set->waiter);
     }
     return status;
@@ -383,13 +370,11 @@ static void sync_descriptor(struct rsc_poller *poller, uint64_t due, bool signal
         set_readable(waiter, signal);
     }
     poller->signalled = signal;
+    bool sooner = !waiter->armed || due < waiter->due;
     waiter->due = due;
     waiter->armed = !waiter->readable;
-    if (waiter->armed) {
-        (void)pthread_cond_signal(&waiter->armed_or_ended);
-        if (due < waiter->polled_due) {
-            wake(waiter);
-        }
+    if (waiter->armed && sooner) {
+        put_byte(waiter->wake[1]);
     }
     leave(waiter);
 }

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/sha256_x86.h"
-
 #define BLOCK_SIZE  RSC_SHA256_BLOCK
 #define LENGTH_SIZE 8 /* bytes of the length that ends the message */
 #define ROUNDS      64
@@ -47,7 +45,7 @@ static void expand_block(const unsigned char *block, uint32_t words[ROUNDS]) {
 }
 
 /* FIPS 180-4, section 6.2.2; the names are those of the standard. */
-static void process_portably(uint32_t state[8], const unsigned char *block) {
+static void process_block(uint32_t state[8], const unsigned char *block) {
     uint32_t words[ROUNDS] = {0}; /* zero is for gcc's analyzer, which gives up on the loops */
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
@@ -72,16 +70,6 @@ static void process_portably(uint32_t state[8], const unsigned char *block) {
     for (size_t i = 0; i < 8; i++) {
         state[i] += sums[i];
     }
-}
-
-static void process_block(uint32_t state[8], const unsigned char *block) {
-#if defined(RSC_SHA256_X86)
-    if (rsc_sha256_x86_is_there()) {
-        rsc_sha256_x86(state, block, round_constants);
-        return;
-    }
-#endif
-    process_portably(state, block);
 }
 
 static void store_digest(const uint32_t state[8], unsigned char digest[RSC_SHA256_SIZE]) {

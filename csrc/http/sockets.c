@@ -67,6 +67,7 @@ int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int prot
         errno = ENOMEM;
         return -1;
     }
+    unregister(sockets, fd, entry); /* libcurl 7.88 tells nobody when it closes a socket that never connected */
     *entry = (struct rsc_socket){.ours = true, .fresh = true};
     return fd;
 }
@@ -115,7 +116,7 @@ static struct rsc_socket *place_of(const struct rsc_sockets *sockets, int port) 
 /* Notes the port of a connection that begins to rest: libcurl tells no more of the connection that it takes. */
 static void note_port(struct rsc_sockets *sockets, int fd) {
     struct rsc_socket *entry = &sockets->table[fd];
-    struct sockaddr_storage own;
+    struct sockaddr_storage own = {.ss_family = AF_UNIX};
     socklen_t size = sizeof own;
     if (entry->rested == 0 && getsockname(fd, (struct sockaddr *)&own, &size) == 0) {
         entry->port = own.ss_family == AF_INET    ? ntohs(((struct sockaddr_in *)&own)->sin_port)

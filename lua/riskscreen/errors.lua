@@ -142,6 +142,20 @@ function M.ends_run(err)
   return err ~= nil and lasting[err.kind] == true
 end
 
+---What a pcall has returned: its value; or nil and an error object. Any other failure is raised again.
+---@param ok boolean
+---@param value any
+---@return any value
+---@return riskscreen.Error|nil err
+function M.result(ok, value)
+  if ok then
+    return value
+  elseif M.is(value) then
+    return nil, value
+  end
+  error(value, 0)
+end
+
 ---Whether a value is one of the library's errors.
 ---@param value any
 ---@return boolean

@@ -168,6 +168,39 @@ run([
     equal(await sideways(page), 0);
   }],
 
+  ["filters by case and analyst, and shows them", async (open) => {
+    const page = await open(url("cases"));
+    await settled(page, 6);
+    await page.click('.bars a[data-key="case C-1"]');
+    await settled(page, "3 of");
+    await page.locator("#tools label", { hasText: "Analyst" }).locator("select").selectOption("alice");
+    await settled(page, "2 of");
+    equal((await cells(page, "address")).sort(), ["0x1", "0x3"]);
+    await page.click("#body td.address a");
+    await page.waitForSelector("#details[open]");
+    const facts = await page.textContent("#details-content");
+    for (const text of ["Case", "C-1", "Analyst", "alice", "note", "=1+1, say"]) truthy(facts.includes(text), text);
+    const searched = await open(url("cases", "#q=c-0+bob"));
+    await settled(searched, "2 of");
+  }],
+
+  ["downloads the decisions that match as CSV", async (open) => {
+    const page = await open(url("cases", "#analyst=bob&sort=-address"));
+    await settled(page, "3 of");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click("#download")]);
+    equal(download.suggestedFilename(), "decisions.csv");
+    const text = require("node:fs").readFileSync(await download.path(), "utf8");
+    const start = (address) => `2026-11-18T11:06:40Z,${address},eth,allow,`;
+    equal(text.split("\r\n"), [
+      "time,address,network,action,reasons,risk_levels,risk_types,entity,category,source,error,case,analyst,note,verdict_of",
+      `${start("0x6")}"one; the ""other""",,,,,,,C-0,bob,"'=1+1, say"," spaced"`,
+      `${start("0x5")},,,,,,,C-1,bob,"'=1+1, say",`,
+      `${start("0x4")},,,,,,,C-0,bob,"'=1+1, say",`,
+      "",
+    ]);
+    require("node:fs").copyFileSync(await download.path(), `${folder}/downloaded.csv`);
+  }],
+
   ["shows hostile texts as texts", async (open) => {
     const page = await open(url("hostile"));
     const texts = JSON.parse(process.argv[4]);

@@ -13,7 +13,15 @@ static const char script[] = "package.path, package.cpath = '', ''\n"
                              "local decision = client:screen { address = bad.address, network = bad.network }\n"
                              "assert(decision.action == 'block', decision.action)\n"
                              "local addresses = { bad.address, bad.address }\n"
-                             "assert(client.kya:entities { addresses = addresses, network = bad.network })\n";
+                             "assert(client.kya:entities { addresses = addresses, network = bad.network })\n"
+                             "local input, output = os.tmpname(), os.tmpname()\n"
+                             "local file = assert(io.open(input, 'w'))\n"
+                             "file:write 'address,network,action\\n0x1,eth,block\\n'\n"
+                             "file:close()\n"
+                             "local summary = assert(riskscreen.report.write { input = input, output = output })\n"
+                             "os.remove(input)\n"
+                             "os.remove(output)\n"
+                             "assert(summary.actions.block == 1)\n";
 
 int main(void) {
     lua_State *L = luaL_newstate();

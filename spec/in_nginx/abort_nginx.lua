@@ -150,28 +150,56 @@ describe("a caller that asks the gate and disconnects", function()
     assert.equal(10, #running.service:requests())
   end)
 
-  it("may have any number of fetches under way", function()
+  it("may have any number of fetches under way, and leaves timers of nginx to others", function()
     running = gates.start {}
     local seen = running.nginx:eval [[
-      local background = require "riskscreen.nginx.cache.background"
-      local under_way, most, done = 0, 0, 0
-      for _ = 1, 300 do
-        assert(background.run(function()
+      local under_way, most, done, timers = 0, 0, 0, 0
+      local cache = require("riskscreen.nginx.cache").new {
+        may_end = function() return true end,
+        fetch = function()
           under_way = under_way + 1
-          most = math.max(most, under_way)
-          ngx.sleep(0.2)
+          most, timers = math.max(most, under_way), math.max(timers, ngx.timer.running_count())
+          ngx.sleep(0.5)
           under_way, done = under_way - 1, done + 1
-        end))
+          return { action = "allow", reasons = { { action = "allow", message = "no risk" } } }
+        end,
+      }
+      local threads, allowed = {}, 0
+      for index = 1, 300 do
+        threads[index] = ngx.thread.spawn(function()
+          return cache:get(("0x%040x"):format(index), "eth").action == "allow"
+        end)
       end
-      ngx.sleep(0.1)
-      local wanted = background.is_needed()
-      while under_way > 0 do
-        ngx.sleep(0.01)
+      for _, thread in ipairs(threads) do
+        local ok, is_allow = ngx.thread.wait(thread)
+        allowed = allowed + (ok and is_allow and 1 or 0)
       end
-      background.run(function() done = done + 1 end)
-      ngx.sleep(0.05)
-      return { most = most, done = done, is_needed = wanted, timers = ngx.timer.running_count() }
+      return { most = most, done = done, allowed = allowed, timers = timers, left = ngx.timer.running_count() }
     ]]
-    assert.same({ most = 300, done = 301, is_needed = false, timers = 0 }, seen)
+    assert.is_true(seen.timers > 50 and seen.timers <= 128, seen.timers)
+    seen.timers = nil
+    assert.same({ most = 300, done = 300, allowed = 300, left = 0 }, seen)
+  end)
+
+  it("is known by the directive lua_check_client_abort", function()
+    for _, directive in ipairs { "on", "off" } do
+      running = gates.start {
+        init = [[
+          cache = require("riskscreen.nginx.cache").new {
+            fetch = function()
+              return { action = "allow", reasons = { { action = "allow", message = ngx.get_phase() } } }
+            end,
+          }
+        ]],
+        server = ([[
+          lua_check_client_abort %s;
+          location /phase { content_by_lua_block { ngx.print(cache:get("0xab", "eth").reasons[1].message) } }
+        ]]):format(directive),
+      }
+      assert.equal(directive == "on" and "timer" or "content", running.get("/phase").body)
+      if directive == "on" then
+        running.close()
+      end
+    end
   end)
 end)

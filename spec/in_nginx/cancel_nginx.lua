@@ -146,7 +146,7 @@ describe("inside nginx", function()
     it("raises to the caller, from a task as well", function()
       local messages = server:eval [[
         local client = riskscreen.new {
-          access_key = "test-key", transport = function() ngx.sleep(0) error "broken" end,
+          access_key = "test-key", transport = function() ngx.sleep(0.001) error "broken" end,
         }
         local function call() return client.kya:risk(subject) end
         local _, outside = pcall(call)

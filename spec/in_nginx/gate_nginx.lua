@@ -64,12 +64,88 @@ describe("the gate", function()
     for _, target in ipairs(others) do
       local answer = get(target)
       assert.equal(expected.body, answer.body)
-      expected.headers.date, answer.headers.date = nil, nil
+      for _, name in ipairs { "date", "x-request-id" } do
+        expected.headers[name], answer.headers[name] = nil, nil
+      end
       assert.same(expected.headers, answer.headers)
     end
     for _, word in ipairs { "risk", "sanction", "block", "high", "address" } do
       assert.is_nil(expected.body:lower():find(word, 1, true), word)
     end
+  end)
+
+  it("refuses other methods than those that were named, and headers that stand for another method", function()
+    start("gate = new_gate { network = 'eth', address = { argument = 'to' }, methods = { 'POST' } }", {
+      ["/withdraw"] = "gate:enforce()",
+    })
+    assert.equal(200, status_of(to "clean-eth", { method = "POST", body = "" }))
+    for _, method in ipairs { "GET", "HEAD", "PUT", "PATCH", "DELETE" } do
+      assert.equal(403, status_of(to "clean-eth", { method = method }), method)
+    end
+    for _, header in ipairs { "X-HTTP-Method-Override", "x-http-method", "X-Method-Override" } do
+      local request = { method = "POST", body = "", headers = { header .. ": PUT" } }
+      assert.equal(403, status_of(to "clean-eth", request), header)
+    end
+    assert.matches("the method GET is not one of POST", running.nginx:log(), 1, true)
+    assert.matches("the header x-http-method stands for another method", running.nginx:log(), 1, true)
+  end)
+
+  it("takes HEAD for GET, in a location too, and any method where none is named", function()
+    start(
+      [[gate = new_gate { network = 'eth', address = { argument = 'to' } }
+        reads = gate:location { methods = { 'GET' } }]],
+      {
+        ["/withdraw"] = "gate:enforce()",
+        ["/read"] = "reads:enforce()",
+        ["/call"] = "gate:enforce { address = { argument = 'to' }, methods = { 'PUT', 'POST' } }",
+      }
+    )
+    local query = "?to=" .. addresses["clean-eth"]
+    assert.equal(200, status_of("/read" .. query, { method = "HEAD" }))
+    assert.equal(200, status_of("/read" .. query))
+    assert.equal(403, status_of("/read" .. query, { method = "POST", body = "" }))
+    assert.equal(200, status_of("/withdraw" .. query, { method = "POST", body = "" }))
+    assert.equal(200, status_of("/call" .. query, { method = "PUT", body = "" }))
+    assert.equal(403, status_of("/call" .. query))
+  end)
+
+  it("names a denied request by an id in the answer, in the log and in ngx.ctx", function()
+    start(GATE, { ["/withdraw"] = ENFORCE }, {
+      server = [[ log_by_lua_block { ngx.log(ngx.NOTICE, "ctx has ", tostring(ngx.ctx.riskscreen_request_id)) } ]],
+    })
+    local first, second = get(to "high-eth"), get(to "high-eth")
+    local id = first.headers["x-request-id"]
+    assert.matches("^%x+$", id)
+    assert.are_not.equal(id, second.headers["x-request-id"])
+    assert.matches("riskscreen: block %(upstream%): .* request " .. id, running.nginx:log())
+    nginx.wait_for("the log phase", function()
+      return running.nginx:log():find("ctx has " .. id, 1, true)
+    end)
+    assert.is_nil(get(to "clean-eth").headers["x-request-id"])
+    assert.is_nil(first.body:find(id, 1, true))
+  end)
+
+  it("says when a client that gets 503 may come again, unless the operator says so", function()
+    local init = "gate = new_gate { network = 'eth', address = { argument = 'to' }, unknown = { status = 503 } }"
+    start(init .. " own = gate:location { unknown = { status = 503, headers = { ['retry-after'] = '60' } } }", {
+      ["/withdraw"] = "gate:enforce()",
+      ["/own"] = "own:enforce()",
+    })
+    local answer = get(to "fault-500")
+    assert.same({ 503, "5" }, { answer.status, answer.headers["retry-after"] })
+    assert.equal("60", get("/own?to=" .. addresses["fault-500"]).headers["retry-after"])
+    assert.is_nil(get(to "high-eth").headers["retry-after"])
+  end)
+
+  it("takes a client with a transport and no base_url", function()
+    start(
+      [[gate = new_gate { network = 'eth', client = {
+        access_key = 'test-key', identity = 'test',
+        transport = function() return { status = 500, headers = {} } end } }]],
+      { ["/withdraw"] = ENFORCE }
+    )
+    assert.equal(403, status_of(to "clean-eth"))
+    assert.matches("riskscreen: block %(upstream, decision unknown%)", running.nginx:log())
   end)
 
   it("decides a second request from the cache", function()
@@ -579,13 +655,17 @@ describe("the gate", function()
     local own = ", client = { screen = function() end }, on_unknown = 'block' }"
     local transport = ", " .. client:sub(1, -2) .. ", transport = function() end }, on_unknown = 'block' }"
     local redis = "{ url = 'redis://127.0.0.1:1', key = 'a secret of the fleet' }"
-    local nil_options = "client%.base_url and client%.access_key are nil; .* `env RISKSCREEN_BASE_URL"
+    local nil_options = "client needs client%.base_url and client%.access_key %(got nil%); .* `env RISKSCREEN_BASE_URL"
+    local only_transport = "{ client = { transport = function() end }, on_unknown = 'block' }"
     local wrong_network = "network must be one of .* %(got 'etherum'; did you mean 'ethereum'%?%)"
     for message, code in pairs {
       ["on_unknown is required"] = "{ " .. client .. " }",
       ["on_unknown must be one of block, review, allow"] = "{ " .. client .. ", on_unknown = 'alow' }",
       [nil_options] = "{ client = {}, on_unknown = 'block' }",
-      ["client.access_key is nil"] = "{ client = { base_url = 'https://x' }, on_unknown = 'block' }",
+      ["gate: client needs client.access_key"] = "{ client = { base_url = 'https://x' }, on_unknown = 'block' }",
+      ["client needs client%.access_key %(got nil%)"] = only_transport,
+      ["methods must be a list of HTTP methods such as POST"] = "{ methods = { 'post' }" .. rest,
+      ["methods must be a list of HTTP methods such as POST, at least 1"] = "{ methods = {}" .. rest,
       ["^eval.* " .. wrong_network] = "{ network = 'etherum'" .. rest,
       ["gate: " .. wrong_network] = "{ subjects = { { address = 'x', network = 'etherum' } }" .. rest,
       ["must be the name of a lua_shared_dict"] = "{ dict = 'nowhere'" .. rest,

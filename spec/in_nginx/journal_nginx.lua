@@ -93,6 +93,13 @@ describe("the journal of a gate", function()
     assert.same({ addresses["high-eth"], addresses["clean-eth"], addresses["high-eth"] }, inputs)
   end)
 
+  it("has the id that a denied request was told", function()
+    start ", interval = 0.05"
+    local told = running.get("/withdraw?network=eth&to=" .. addresses["high-eth"]).headers["x-request-id"]
+    assert.matches("^%x+$", told)
+    assert.equal(told, wait_for_lines(1)[1].request_id)
+  end)
+
   it("has a line for each request, with the source of its decision", function()
     start ", interval = 0.05, record = true"
     assert.equal(403, request "high-eth")
@@ -195,6 +202,79 @@ describe("the journal of a gate", function()
     ending.close { "exited on signal 9" }
   end)
 
+  it("records what each decision leads to, and where nobody is refused", function()
+    running = gates.start {
+      init = GATE:format(path, ", interval = 0.05")
+        .. " gate = gate:location { on_review = 'allow' } watcher = gate:location { monitor = true }",
+      locations = {
+        ["/withdraw"] = ENFORCE,
+        ["/watched"] = "watcher:enforce { address = ngx.var.arg_to }",
+      },
+    }
+    for _, name in ipairs { "generally-high-eth", "high-eth", "clean-eth" } do
+      request(name)
+      assert.equal(200, running.status("/watched?to=" .. addresses[name]))
+    end
+    running.status "/watched?to=nonsense"
+    local shown = {}
+    for index, entry in ipairs(wait_for_lines(7)) do
+      shown[index] = ("%s %s %s"):format(entry.action, entry.outcome, tostring(entry.monitor))
+    end
+    assert.same({
+      "review allow nil",
+      "review allow true",
+      "block block nil",
+      "block block true",
+      "allow allow nil",
+      "allow allow true",
+      "unknown block true",
+    }, shown)
+  end)
+
+  it("refuses to start where it is required and cannot be written", function()
+    local function refusal(at)
+      path = at
+      local ok, message = pcall(start, ", required = true")
+      running = ok and running or nil
+      assert.is_false(ok)
+      return message
+    end
+    local nowhere = temporary.path "nowhere" .. "/decisions.jsonl"
+    assert.matches("gate: journal: .*No such file or directory", refusal(nowhere))
+    assert.matches("gate: journal: .*Is a directory", refusal(temporary.directory()))
+    path = temporary.path "decisions.jsonl"
+    temporary.write(path, "another log\n")
+    temporary.write(path .. ".head", "")
+    assert.matches("the last line is not one of a journal", refusal(path))
+  end)
+
+  it("starts where it is required, and leaves the files to the workers", function()
+    start ", required = true, interval = 0.05"
+    assert.same({}, temporary.names())
+    request "clean-eth"
+    wait_for_lines(1)
+    running.nginx:reload()
+    request "clean-eth"
+    wait_for_lines(2)
+    check(2)
+  end)
+
+  it("says at the end of a worker how many decisions it could not write", function()
+    path = temporary.path "nowhere" .. "/decisions.jsonl"
+    start ", interval = 3600"
+    request "high-eth"
+    request "clean-eth"
+    os.execute(("kill -QUIT %d"):format(running.nginx:master()))
+    nginx.wait_for("nginx to end", function()
+      return not running.nginx:master()
+    end)
+    local expected = "%[error%][^\n]*No such file or directory; of this worker 2 decisions wait, and 2 are lost"
+    assert.matches(expected, running.nginx:log())
+    local ending = running
+    running = nil
+    ending.close { "riskscreen: riskscreen: storage: journal" }
+  end)
+
   it("fails no request when it cannot be written, and warns", function()
     path = temporary.path "nowhere" .. "/decisions.jsonl"
     start ", interval = 0.02, buffer = 2"
@@ -205,7 +285,9 @@ describe("the journal of a gate", function()
     nginx.wait_for("a warning", function()
       return running.nginx:log():find("No such file or directory", 1, true)
     end)
+    assert.matches("%[error%][^\n]*No such file or directory; of this worker", running.nginx:log())
     assert.matches("journal_lines_total{[^}]*lost[^}]*} [1-9]", running.get("/metrics").body)
+    assert.matches("journal_lines_total{[^}]*failed[^}]*} [1-9]", running.get("/metrics").body)
     local ending = running
     running = nil
     ending.close { "riskscreen: riskscreen: storage: journal" }

@@ -311,5 +311,11 @@ describe("the metrics of several workers", function()
     assert.matches("^default%-src 'none'", answer.headers["content-security-policy"])
     assert.matches("Monitor mode: no request is refused.", answer.body, 1, true)
     assert.matches("4 decisions", answer.body, 1, true)
+    assert.is_nil(answer.headers.refresh)
+    local page = { "Accept: text/html" }
+    assert.equal("30", get("/status?refresh=30", page).headers.refresh)
+    for _, no_seconds in ipairs { "0", "x", "1;url=//elsewhere", "-1", "" } do
+      assert.is_nil(get("/status?refresh=" .. no_seconds, page).headers.refresh, no_seconds)
+    end
   end)
 end)

@@ -73,7 +73,7 @@ describe("a gate with several workers", function()
   end
 
   it("answers every request during reloads", function()
-    start {}
+    start { sandbox = { log_size = 1000000 } }
     local before, reloads, answered = running.nginx:workers(), 0, 0
     local finished = false
     local bodies = {

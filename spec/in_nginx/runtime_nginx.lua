@@ -32,6 +32,18 @@ describe("inside nginx", function()
     end, "nobody awaited it")
   end)
 
+  it("a sleep of no time lets other threads run, without a warning of nginx", function()
+    local server = nginx.start { http = HTTP }
+    local others = server:eval [[
+      local others = 0
+      local thread = ngx.thread.spawn(function() for _ = 1, 3 do ngx.sleep(0.001) others = others + 1 end end)
+      repeat riskscreen.sleep(0) until others == 3
+      return others
+    ]]
+    assert.equal(3, others)
+    server:stop()
+  end)
+
   it("a deferred function gets its arguments, and its failure is in the error log", function()
     local server = nginx.start { http = HTTP }
     local seen = server:eval [[

@@ -8,7 +8,7 @@ local run = commands.run
 
 describe("screen --file", function()
   it("has every row once, in order, however often it is ended", function()
-    local options = { rows = 5000, ends = 5, concurrency = 16, shortest = 0.3, longest = 1, seed = 20 }
+    local options = { rows = 5000, ends = 5, concurrency = 16, seed = 20 }
     local outcome, remove = runs.run(options)
     local faults = runs.faults(outcome, options)
     remove()
@@ -16,7 +16,7 @@ describe("screen --file", function()
   end)
 
   it("gives the same results as a run that was not ended", function()
-    local options = { rows = 1500, ends = 3, concurrency = 8, shortest = 0.25, longest = 0.6, seed = 7 }
+    local options = { rows = 1500, ends = 3, concurrency = 8, seed = 7 }
     local outcome, remove = runs.run(options)
     local ended = runs.rows(outcome.output)
     options.ends = 0

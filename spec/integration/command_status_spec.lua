@@ -144,7 +144,7 @@ end)
 describe("a missing package", function()
   -- The command without some modules.
   local function without(name, arguments)
-    local preload = ([[-e 'package.preload["%s"] = function() error("module \39%s\39 not found:", 0) end']])
+    local preload = [[-e 'package.preload["%s"] = function() error("module \39%s\39 not found:", 0) end']]
     local base = "XDG_CONFIG_HOME=/nonexistent %s %s bin/riskscreen.in %s"
     local lua = os.getenv "RISKSCREEN_LUA" or "lua5.4"
     return command_line.run(base:format(lua, preload:format(name, name):gsub("\\39", "'\\''"), arguments))

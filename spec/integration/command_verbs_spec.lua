@@ -137,6 +137,37 @@ describe("riskscreen webhook listen", function()
   end)
 end)
 
+describe("riskscreen webhook listen, of deliveries that it refuses,", function()
+  it("prints a line for each, with the reason and without the secret", function()
+    local script = [[
+      export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
+      : > $TMP/listener.txt
+      riskscreen webhook listen > $TMP/events.jsonl 2> $TMP/listener.txt & listener=$!
+      until grep -qs listening $TMP/listener.txt; do sleep 0.02; done
+      url=$(sed -n 's/.*listening on \(.*\)\/SECRET.*/\1/p' $TMP/listener.txt)
+      send() { curl -s -o /dev/null -H 'Content-Type: application/json' "$@"; }
+      send -d '{}' $url/not-the-secret-0
+      send -d '{}' ${url%/*}/elsewhere/0123456789abcdef
+      send -X PUT -d '{}' $url/0123456789abcdef
+      send -d 'no JSON' $url/0123456789abcdef
+      head -c 70000 /dev/zero | tr '\0' ' ' | send --data-binary @- $url/0123456789abcdef
+      send -d '{"webhookId":"w","eventType":"e","timestamp":"2026-01-01 00:00:00","data":{}}' $url/0123456789abcdef
+      kill $listener; wait $listener 2>/dev/null
+      grep -v listening $TMP/listener.txt]]
+    local reasons = {}
+    for line in shell(script):gmatch "[^\n]+" do
+      assert.is_nil(line:find "secret%-0")
+      assert.is_nil(line:find "0123456789abcdef")
+      reasons[#reasons + 1] = line:match "^riskscreen: refused a delivery from 127%.0%.0%.1: (%d+, .+)$" or line
+    end
+    assert.same({ "401, the secret is missing or wrong", "404, there is nothing here" }, { reasons[1], reasons[2] })
+    assert.equal("405, events are delivered by POST", reasons[3])
+    assert.matches("^400, .*JSON", reasons[4])
+    assert.equal("413, a delivery has at most 65536 bytes", reasons[5])
+    assert.equal(5, #reasons)
+  end)
+end)
+
 describe("riskscreen journal", function()
   setup(function()
     shell(

@@ -1,4 +1,4 @@
--- A queue whose processes are killed; `./dev soak fleet` does the same for 50,000 addresses.
+-- A queue whose processes are killed; `./dev soak queue` does the same for 50,000 addresses.
 local kills = require "spec.support.queue_kills"
 local random = require "spec.support.random"
 local redis_server = require "spec.support.redis"

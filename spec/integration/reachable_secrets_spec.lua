@@ -84,7 +84,7 @@ describe("no field leads to a secret", function()
   it("from a journal and a watch", function()
     local path = os.tmpname()
     local journal = assert(riskscreen.journal.file(path, { key = SECRET }))
-    leads_to_nothing(journal, riskscreen.journal.call(print, { key = SECRET }))
+    leads_to_nothing(journal, riskscreen.journal.store(riskscreen.store.memory {}, { key = SECRET }))
     local client_store = riskscreen.store.memory {}
     local client = new_client { journal = journal, store = client_store }
     local watch = client:watch {

@@ -14,6 +14,8 @@ local checks = {
   "opens a row by keyboard and gives the focus back",
   "lets the keyboard skip to the decisions",
   "draws the counterparties of an address",
+  "filters by case and analyst, and shows them",
+  "downloads the decisions that match as CSV",
   "shows hostile texts as texts",
   "stays small and usable with 50,000 rows",
   "fits three widths in light and dark",
@@ -137,6 +139,15 @@ describe("the report in a browser", function()
         { action = "allow", address = text, network = text, entity = text, reasons = { text }, risk_types = { text } }
       lines[index].source, lines[index].note = text, text
     end
+    local cases = {}
+    for index = 1, 6 do
+      cases[index] = { action = index == 1 and "block" or "allow", address = "0x" .. index, network = "eth" }
+      cases[index].time = "2026-11-18T11:06:40Z"
+      cases[index].meta = { case = "C-" .. index % 2, analyst = index < 4 and "alice" or "bob", note = "=1+1, say" }
+    end
+    cases[6].reasons, cases[6].meta.verdict_of = { "one", 'the "other"' }, " spaced"
+    write_lines(folder .. "/cases.jsonl", cases)
+    write("cases", "cases.jsonl")
     write_lines(folder .. "/hostile.jsonl", lines)
     write("hostile", "hostile.jsonl", "Report </title><script>alert(1)</script>")
     results = browser.run("report.cjs", folder, assert(json.encode(summary.actions)), assert(json.encode(hostile)))
@@ -154,6 +165,15 @@ describe("the report in a browser", function()
       assert.is_true(results[name] == true, results[name] or "the check did not run")
     end)
   end
+
+  it("reads a download again, with the same facts", function()
+    if not results then
+      return pending(browser.MISSING)
+    end
+    local path = folder .. "/downloaded"
+    local summary = assert(report.write { input = path .. ".csv", output = path .. ".html" })
+    assert.same({ 3, 3, 0 }, { summary.rows, summary.actions.allow, summary.unreadable })
+  end)
 
   it("has no check beside these", function()
     if not results then

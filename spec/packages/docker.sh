@@ -42,11 +42,11 @@ cp -a command/usr/local/. /usr/local/
 riskscreen sandbox --port 8081 &
 nginx -c /etc/riskscreen/gate.conf -g 'daemon off;' &
 status() {
-  curl -s -o /dev/null --retry 20 --retry-delay 1 --retry-connrefused -w '%{http_code}' "$1"
+  curl -s -o /dev/null --retry 20 --retry-delay 1 --retry-connrefused -w '%{http_code}' "$@"
 }
 status 127.0.0.1:8081
-[ "$(status '127.0.0.1:8080/withdraw?network=eth&address=0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3')" = 403 ]
-[ "$(status '127.0.0.1:8080/withdraw?network=eth&address=0xa430D6f0A8960FB6b71450c7286de52DD9B28fD3')" = 200 ]
+[ "$(status -X POST '127.0.0.1:8080/withdraw?network=eth&address=0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3')" = 403 ]
+[ "$(status -X POST '127.0.0.1:8080/withdraw?network=eth&address=0xa430D6f0A8960FB6b71450c7286de52DD9B28fD3')" = 200 ]
 SH
 } >"$work/script"
 mv "$work/command/build" "$work/command/command"

@@ -13,16 +13,16 @@ chmod 700 /root
 ./dev sandbox 8081 &
 sandbox=$!
 status() {
-  curl -s -o /dev/null --retry 300 --retry-delay 1 --retry-connrefused -w '%{http_code}' "$1"
+  curl -s -o /dev/null --retry 300 --retry-delay 1 --retry-connrefused -w '%{http_code}' "$@"
 }
 status 127.0.0.1:8081
 export RISKSCREEN_BASE_URL=http://127.0.0.1:8081 RISKSCREEN_ACCESS_KEY=sandbox-key
 sed '/lua_package_path/d' examples/nginx/gate.conf >/etc/nginx/gate.conf
 mkdir -p /var/log/nginx
 nginx -c /etc/nginx/gate.conf
-[ "$(status '127.0.0.1:8080/withdraw?network=eth&address=0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3')" = 403 ]
-[ "$(status '127.0.0.1:8080/withdraw?network=eth&address=0xa430D6f0A8960FB6b71450c7286de52DD9B28fD3')" = 200 ]
-[ "$(status '127.0.0.1:8080/withdraw?network=eth')" = 403 ]
+[ "$(status -X POST '127.0.0.1:8080/withdraw?network=eth&address=0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3')" = 403 ]
+[ "$(status -X POST '127.0.0.1:8080/withdraw?network=eth&address=0xa430D6f0A8960FB6b71450c7286de52DD9B28fD3')" = 200 ]
+[ "$(status -X POST '127.0.0.1:8080/withdraw?network=eth')" = 403 ]
 ! grep -E 'Permission denied|not found' /var/log/nginx/riskscreen.log || exit 1
 nginx -c /etc/nginx/gate.conf -s stop
 kill $sandbox

@@ -40,8 +40,12 @@ function M.repeats(targets)
   return #targets, repeats
 end
 
----@param options table `rows`, `ends` (times that it is ended), `concurrency`, `shortest` and `longest` (seconds of a
----run), `seed`
+-- Ends the process that the shell becomes, once a file has so many lines. So a fast machine is not done before.
+local WATCH =
+  [[sh -c '(until [ "$(wc -l <%s)" -ge %d ]; do kill -0 $$ || exit; sleep 0.005; done; kill -%s $$) 2>/dev/null &
+exec env %s']]
+
+---@param options table `rows`, `ends` (times that it is ended, at random requests), `concurrency`, `seed`
 ---@return table outcome `output`, `input`, `ended` (the times that a run was ended), `requests`, `repeats`, `statuses`
 ---@return fun() remove
 function M.run(options)
@@ -49,7 +53,7 @@ function M.run(options)
   local sandbox = cli.sandbox()
   local input, output = directory .. "/input.csv", directory .. "/output.csv"
   write_input(input, options.rows)
-  local base = ("%s %%s %s screen -q --file %s -o %s --keep customer --concurrency %d"):format(
+  local base = ("%s %s screen -q --file %s -o %s --keep customer --concurrency %d"):format(
     sandbox.environment,
     cli.command,
     input,
@@ -61,13 +65,13 @@ function M.run(options)
   local status
   repeat
     local is_last = ended >= options.ends
-    local seconds = options.shortest + math.random() * (options.longest - options.shortest)
+    local request = math.ceil((ended + math.random()) * options.rows / (options.ends + 1))
     local signal = signals[ended % #signals + 1]
-    local limit = is_last and "" or ("timeout --preserve-status -s %s %.3f"):format(signal, seconds)
     -- A run that was ended before it began has nothing to resume.
     local _, missing = commands.run(("test -e %s.state"):format(output))
     local text
-    text, status = commands.run(base:format(limit) .. (missing == 0 and " --resume" or ""))
+    local line = base .. (missing == 0 and " --resume" or "")
+    text, status = commands.run(is_last and line or WATCH:format(sandbox.log, request, signal, line))
     -- Lua's own program ends so when it is interrupted before the command has begun.
     if status == 1 and text:find("interrupted!", 1, true) then
       status = 130
@@ -98,6 +102,9 @@ end
 ---@return string[]
 function M.faults(outcome, options)
   local faults, rows = {}, M.rows(outcome.output)
+  if outcome.ended < options.ends then
+    faults[1] = ("the run was ended %d times, not %d"):format(outcome.ended, options.ends)
+  end
   if #rows ~= options.rows + 1 then
     faults[#faults + 1] = ("%d rows in the output, not %d"):format(#rows - 1, options.rows)
   end

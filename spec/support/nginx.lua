@@ -46,7 +46,7 @@ local LUASSERT = "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua"
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
 -- Lines of the error log that no test may leave behind.
-local COMPLAINTS = { "%[error%]", "%[crit%]", "%[alert%]", "%[emerg%]", "%[warn%].*lua" }
+local COMPLAINTS = { "%[error%]", "%[crit%]", "%[alert%]", "%[emerg%]", "%[warn%].*lua", "delayed events patch" }
 
 local function read(path)
   local file = io.open(path)

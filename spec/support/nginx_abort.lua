@@ -66,7 +66,7 @@ end
 function M.left()
   for _ = 1, 3 do
     collectgarbage()
-    ngx.sleep(0)
+    ngx.sleep(0.001)
   end
   local canaries = 0
   for _ in pairs(M.canaries) do

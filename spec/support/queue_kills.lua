@@ -1,5 +1,6 @@
 -- A queue with three workers, whose processes are killed at random: workers, the reader of the results, the producer,
--- the sandbox and Redis. Every input must have exactly one result, and that of the sandbox.
+-- the sandbox and Redis. Redis is also emptied, fails over to a replica that lacks the last changes, and denies single
+-- commands for a moment. Every input must have exactly one result, and that of the sandbox.
 
 local cli = require "spec.support.cli"
 local commands = require "spec.support.page_commands"
@@ -8,9 +9,19 @@ local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local row_reader = require "riskscreen.rows"
 local socket = require "socket"
+local tables = require "riskscreen.util.tables"
 
 local WORKERS = 3
 local PATIENCE = 0.5 -- seconds of each look at the progress
+local LOST = 0.3 -- seconds of changes that a failover loses
+local BETWEEN_FAILOVERS = 15 -- seconds in which the Sentinel learns that the old master is a replica
+local JOBS = "{riskscreen}:queue:default:jobs"
+
+-- The commands that Redis denies.
+local DENIED = {}
+for name in redis_server.documented_rights("a queue"):gmatch "%+(%S+)" do
+  DENIED[#DENIED + 1] = name
+end
 
 local M = {}
 
@@ -46,11 +57,6 @@ function Process:freeze()
   os.execute(("{ kill -STOP %s; sleep 1.5; kill -CONT %s; } >/dev/null 2>&1 &"):format(self.pid, self.pid))
 end
 
-function Process:kill_and_start(signal)
-  self:kill(signal)
-  self:start()
-end
-
 local function address_of(number, distinct)
   return ("0x%040x"):format(number % distinct + 1)
 end
@@ -64,8 +70,8 @@ local function write_input(path, rows, distinct)
   file:close()
 end
 
-local function status_of(environment)
-  local output = commands.run(environment .. " " .. cli.command .. " queue status --json")
+local function status_of(command)
+  local output = commands.run(command)
   return {
     added = tonumber(output:match '"added":(%d+)'),
     done = tonumber(output:match '"done":(%d+)'),
@@ -75,37 +81,79 @@ local function status_of(environment)
   }
 end
 
--- Kills and freezes processes at random.
-local function disturb(options, redis, processes, names, killed)
-  for _ = 1, options.kills do
+local disturbances = {}
+
+function disturbances.killed_redis(group)
+  group.master:kill()
+  group.master:start()
+end
+
+function disturbances.emptied(group)
+  group.master:command "FLUSHALL"
+end
+
+function disturbances.denied(group)
+  local command = DENIED[math.random(#DENIED)]
+  group.master:command("ACL SETUSER default -" .. command)
+  socket.sleep(LOST)
+  group.master:command("ACL SETUSER default +" .. command)
+end
+
+-- The replica hears nothing for a while, and then takes the master's place.
+function disturbances.failed_over(group)
+  local replica = group.replicas[1]
+  if socket.gettime() < (group.settled or 0) then
+    return disturbances.killed_redis(group)
+  end
+  replica:signal "STOP"
+  group.master:command "CLIENT KILL TYPE replica"
+  socket.sleep(LOST)
+  group.master:kill()
+  replica:signal "CONT"
+  group:begin_failover()
+  group:wait_for_failover()
+  group:bring_back(replica)
+  group.master, group.replicas[1], group.settled = replica, group.master, socket.gettime() + BETWEEN_FAILOVERS
+end
+
+-- Disturbs at random, and counts what came while there was work.
+local function disturb(options, group, processes, names, counts)
+  local kinds = { "emptied", "failed_over", "denied", "killed_redis" }
+  for round = 1, options.kills do
     socket.sleep(options.shortest + math.random() * (options.longest - options.shortest))
+    local jobs = tonumber((group.master:command("XLEN " .. JOBS) or ""):match "%d+") or 0
     local name = names[math.random(#names)]
-    killed[name] = killed[name] + 1
-    if name == "redis" then
-      redis:kill()
-      redis:start()
+    local kind = round % 3 == 0 and kinds[(round / 3 - 1) % #kinds + 1] or "killed"
+    local process = processes[name]
+    if kind ~= "killed" then
+      disturbances[kind](group)
     elseif name:find "^worker" and math.random(2) == 1 then
-      processes[name]:freeze()
+      process:freeze()
     else
-      processes[name]:kill_and_start(math.random(4) == 1 and name ~= "sandbox" and "TERM" or "KILL")
+      process:kill(math.random(4) == 1 and name ~= "sandbox" and "TERM" or "KILL")
+    end
+    counts[kind] = (counts[kind] or 0) + (jobs > 0 and 1 or 0)
+    -- A command that Redis has refused may have ended as well.
+    for _, each in pairs(processes) do
+      if not each:is_running() then
+        each:start()
+      end
     end
   end
 end
 
 -- Starts what has ended, until every input has a result that was read.
-local function await_end(options, environment, processes, names, deadline)
+local function await_end(options, command, processes, deadline)
   local status
   repeat
     socket.sleep(PATIENCE)
-    for _, name in ipairs(names) do
-      local process = processes[name]
-      -- A worker that met Redis while it was away may have ended.
-      local has_finished = name == "producer" and status and status.added == options.rows
-      if process and not has_finished and not process:is_running() then
+    status = status_of(command)
+    for name, process in pairs(processes) do
+      local has_finished = name == "producer" and status.added == options.rows
+      if not has_finished and not process:is_running() then
         process:start()
       end
     end
-    status = status_of(environment)
     local is_done = status.done == options.rows and status.results == 0
   until is_done or socket.gettime() > deadline
   return status
@@ -113,19 +161,19 @@ end
 
 ---@param options { rows: integer, distinct: integer, kills: integer, shortest: number, longest: number, seed: integer,
 ---seconds: number } shortest and longest: seconds between two kills; seconds: limit of the whole
----@return table outcome `output`, `killed` (counts by process), `status`
+---@return table outcome `output`, `counts` (of disturbances while there was work), `status`
 ---@return fun() remove
 function M.run(options)
   math.randomseed(options.seed)
   local directory, remove = cli.directory()
   -- With everysec Redis answers before it writes while its disk is busy, and a kill then loses the change.
-  local redis = redis_server.start { "appendonly yes", "appendfsync always", "maxmemory-policy noeviction" }
+  local group = redis_server.start_group(1, { "appendonly yes", "appendfsync always", "maxmemory-policy noeviction" })
   local input, output = directory .. "/input.csv", directory .. "/output.csv"
   write_input(input, options.rows, options.distinct)
   local port = free_port()
-  local base = "env XDG_CONFIG_HOME=/nonexistent RISKSCREEN_ACCESS_KEY=sandbox-key RISKSCREEN_REDIS_URL=%s "
-    .. "RISKSCREEN_BASE_URL=http://127.0.0.1:%d"
-  local environment = base:format(redis.url, port)
+  local base = "env XDG_CONFIG_HOME=/nonexistent RISKSCREEN_ACCESS_KEY=sandbox-key "
+  local environment = base .. "RISKSCREEN_BASE_URL=http://127.0.0.1:" .. port
+  local redis = (" --sentinel %s --master %s"):format(group.sentinels.hosts[1], group.sentinels.name)
   local processes = {}
   local function add(name, verb)
     local command = ("%s %s %s"):format(environment, cli.command, verb)
@@ -133,34 +181,27 @@ function M.run(options)
     processes[name]:start()
   end
   add("sandbox", "sandbox --port " .. port)
-  add("producer", ("queue add %s --capacity %d"):format(input, math.max(1000, math.floor(options.rows / 4))))
-  add("reader", ("queue results -o %s --follow"):format(output))
+  add("producer", ("queue add %s --capacity %d"):format(input, math.max(1000, math.floor(options.rows / 4))) .. redis)
+  add("reader", ("queue results -o %s --follow"):format(output) .. redis)
   for number = 1, WORKERS do
-    add("worker " .. number, "queue work --claim-after 1 --concurrency 16")
+    add("worker " .. number, "queue work --claim-after 1 --concurrency 16" .. redis)
   end
-  local names, killed = {}, { redis = 0 }
-  for name in pairs(processes) do
-    names[#names + 1] = name
-    killed[name] = 0
-  end
-  table.sort(names)
-  names[#names + 1] = "redis"
+  local names, counts = tables.sorted_keys(processes), {}
   local deadline = socket.gettime() + options.seconds
   local status
   local ok, problem = pcall(function()
-    disturb(options, redis, processes, names, killed)
-    status = await_end(options, environment, processes, names, deadline)
+    disturb(options, group, processes, names, counts)
+    local line = ("%s %s queue status --json%s"):format(environment, cli.command, redis)
+    status = await_end(options, line, processes, deadline)
   end)
-  for _, name in ipairs(names) do
-    if processes[name] then
-      processes[name]:kill()
-    end
+  for _, process in pairs(processes) do
+    process:kill()
   end
-  redis:stop()
+  group:stop()
   if not ok then
     error(problem, 0)
   end
-  return { output = output, killed = killed, status = status, log = directory .. "/log" }, remove
+  return { output = output, counts = counts, status = status, log = directory .. "/log" }, remove
 end
 
 -- The action of each address by the sandbox.
@@ -192,6 +233,9 @@ function M.faults(outcome, options)
       faults[#faults + 1] = ("row %d has the result %s of %s"):format(number, action, address)
     end
     seen[number] = true
+  end
+  if (outcome.counts.killed or 0) == 0 then
+    faults[#faults + 1] = "nothing was killed while there was work"
   end
   if count ~= options.rows then
     faults[#faults + 1] = ("%d results of %d inputs; %s"):format(count, options.rows, outcome.status.text)

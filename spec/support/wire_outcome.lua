@@ -16,6 +16,20 @@ local function lines_of(headers)
   return table.concat(lines, "\n")
 end
 
+-- A number that JSON with 14 digits cannot hold as a text: lua-cjson writes no more.
+local function exact(value)
+  if type(value) == "table" then
+    local copy = {}
+    for name, member in pairs(value) do
+      copy[name] = exact(member)
+    end
+    return setmetatable(copy, getmetatable(value))
+  elseif type(value) == "number" and tonumber(("%.14g"):format(value)) ~= value then
+    return ("%.17g"):format(value)
+  end
+  return value
+end
+
 ---@param reply riskscreen.Reply|nil
 ---@param failure table|nil
 ---@return table
@@ -25,7 +39,7 @@ return function(reply, failure)
   end
   return {
     status = reply.status,
-    value = reply.value,
+    value = exact(reply.value),
     invalid = reply.invalid ~= nil,
     size = reply.size,
     headers = lines_of(reply.headers),

@@ -231,7 +231,6 @@ return {
     intro = "The record of decisions.",
     functions = {
       fn("riskscreen.journal.file", "M.file", "journal/init.lua"),
-      fn("riskscreen.journal.call", "M.call", "journal/init.lua"),
       fn("riskscreen.journal.store", "M.store", "journal/init.lua"),
       fn("riskscreen.journal.verify", "M.verify", "journal/verify.lua"),
       fn("riskscreen.journal.entries", "M.entries", "journal/verify.lua"),
@@ -261,6 +260,7 @@ return {
       fn("watch:once", "Watch:once"),
       fn("watch:run", "Watch:run"),
       fn("watch:stop", "Watch:stop"),
+      fn("watch:test", "Watch:test"),
     },
     objects = {
       { class = "riskscreen.WatchRequest", is_type_only = true },

@@ -15,16 +15,17 @@ end
 
 local powers = { 58, 58 ^ 2, 58 ^ 3, 58 ^ 4 }
 
--- Multiplies a number of limbs, the lowest first, and adds to it.
-local function multiply_add(limbs, count, factor, carry)
+-- Multiplies a number of limbs below a base, the lowest first, and adds to it.
+local function multiply_add(limbs, count, base, factor, carry)
   for index = 1, count do
     local sum = limbs[index] * factor + carry
-    local low = sum % LIMB
-    limbs[index], carry = low, (sum - low) / LIMB
+    local low = sum % base
+    limbs[index], carry = low, (sum - low) / base
   end
-  if carry > 0 then
+  while carry > 0 do
     count = count + 1
-    limbs[count] = carry
+    limbs[count] = carry % base
+    carry = (carry - limbs[count]) / base
   end
   return count
 end
@@ -55,7 +56,7 @@ function M.decode(text)
       end
       group = group * 58 + value
     end
-    count = multiply_add(limbs, count, powers[last - first + 1], group)
+    count = multiply_add(limbs, count, LIMB, powers[last - first + 1], group)
   end
   local out = {}
   for index = count, 1, -1 do
@@ -73,17 +74,7 @@ end
 function M.encode(bytes)
   local digits, count = {}, 0
   for index = 1, #bytes do
-    local carry = byte(bytes, index)
-    for place = 1, count do
-      local sum = digits[place] * 256 + carry
-      digits[place] = sum % 58
-      carry = (sum - digits[place]) / 58
-    end
-    while carry > 0 do
-      count = count + 1
-      digits[count] = carry % 58
-      carry = (carry - digits[count]) / 58
-    end
+    count = multiply_add(digits, count, 58, 256, byte(bytes, index))
   end
   local out = { ("1"):rep(#bytes:match "^%z*") }
   for place = count, 1, -1 do

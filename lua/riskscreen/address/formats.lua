@@ -15,7 +15,7 @@ local is_hexadecimal = text.made_of "0-9a-fA-F"
 
 ---@class riskscreen.AddressForm
 ---@field name string for messages: "a btc"
----@field claims fun(address: string): boolean whether the text begins like this form
+---@field beginning string the pattern of what its texts begin with
 ---@field read fun(address: string, checked: boolean): string|nil, string|nil without `checked`, a wrong checksum passes
 
 ---@class riskscreen.AddressFormat
@@ -41,9 +41,7 @@ end
 ---@type riskscreen.AddressForm
 local evm = {
   name = "an EVM (0x…)",
-  claims = function(address)
-    return address:find "^0[xX]" ~= nil
-  end,
+  beginning = "^0[xX]",
   read = function(address, checked)
     if #address ~= 42 then
       return nil, ("it is %s long, and a 0x address has 42"):format(text.count(#address, "character"))
@@ -65,9 +63,7 @@ local evm = {
 local function base58check(name, beginning, shortest, longest, versions)
   return {
     name = name,
-    claims = function(address)
-      return address:find(beginning) ~= nil
-    end,
+    beginning = beginning,
     read = function(address, checked)
       local problem = base58.problem(address)
       if problem then
@@ -88,13 +84,6 @@ local function base58check(name, beginning, shortest, longest, versions)
   }
 end
 
-local function begins_with(prefix)
-  local length = #prefix
-  return function(address)
-    return address:sub(1, length):lower() == prefix
-  end
-end
-
 -- The reason why the symbols of a segwit address are wrong, or nil: BIP-173 and BIP-350.
 local function segwit_problem(decoded)
   local version = decoded.symbols[1]
@@ -106,10 +95,10 @@ local function segwit_problem(decoded)
   end
 end
 
-local function segwit(name, prefix)
+local function segwit(name, prefix, beginning)
   return {
     name = name,
-    claims = begins_with(prefix .. "1"),
+    beginning = beginning,
     read = function(address, checked)
       local decoded, reason = bech32.decode(address, prefix)
       if not decoded then
@@ -129,7 +118,7 @@ end
 ---@type riskscreen.AddressForm
 local io1 = {
   name = "an iotex (io1…)",
-  claims = begins_with "io1",
+  beginning = "^[iI][oO]1",
   read = function(address, checked)
     local decoded, reason = bech32.decode(address, "io")
     if not decoded then
@@ -154,9 +143,7 @@ local io1 = {
 ---@type riskscreen.AddressForm
 local tron_hexadecimal = {
   name = "a tron (41…)",
-  claims = function(address)
-    return address:find "^41" ~= nil
-  end,
+  beginning = "^41",
   read = function(address)
     if #address ~= HASH * 2 then
       return nil,
@@ -173,9 +160,7 @@ local tron_hexadecimal = {
 ---@type riskscreen.AddressForm
 local solana = {
   name = "a solana",
-  claims = function()
-    return true
-  end,
+  beginning = "",
   read = function(address)
     local problem = base58.problem(address)
     if problem then
@@ -200,14 +185,17 @@ local M = {
   },
   btc = {
     beginning = "1, 3 or bc1",
-    forms = { base58check("a btc", "^[13]", 26, 35, { [0x00] = 0x00, [0x05] = 0x05 }), segwit("a btc", "bc") },
+    forms = {
+      base58check("a btc", "^[13]", 26, 35, { [0x00] = 0x00, [0x05] = 0x05 }),
+      segwit("a btc", "bc", "^[bB][cC]1"),
+    },
   },
   ltc = {
     beginning = "L, M, 3 or ltc1",
     forms = {
       -- 0x05 is the old version of 0x32.
       base58check("an ltc", "^[LM3]", 26, 35, { [0x30] = 0x30, [0x32] = 0x32, [0x05] = 0x32 }),
-      segwit("an ltc", "ltc"),
+      segwit("an ltc", "ltc", "^[lL][tT][cC]1"),
     },
   },
   doge = {
@@ -217,23 +205,9 @@ local M = {
   solana = { beginning = "letters and digits of Base58", forms = { solana } },
 }
 
-for _, network in ipairs {
-  "ethereum",
-  "eth",
-  "bsc",
-  "polygon",
-  "arbitrum",
-  "optimism",
-  "avalanche",
-  "base",
-  "zksync",
-  "merlin",
-  "kaia",
-  "ftm",
-  "theta",
-  "etc",
-  "lumia",
-} do
+local evm_networks =
+  "ethereum eth bsc polygon arbitrum optimism avalanche base zksync merlin kaia ftm theta etc lumia"
+for network in evm_networks:gmatch "%a+" do
   M[network] = evm_format
 end
 

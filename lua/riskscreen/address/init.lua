@@ -53,7 +53,7 @@ end
 local function read(format, address, checked)
   local first_reason
   for _, form in ipairs(format.forms) do
-    if form.claims(address) then
+    if address:find(form.beginning) then
       local canonical, reason = form.read(address, checked)
       if canonical then
         return canonical
@@ -124,6 +124,15 @@ function M.canonical_network(network)
   return aliases[network or false] or network
 end
 
+---The network whose addresses those of a network look like: itself, or what the option `extend` says of an added one.
+---@param network any
+---@param extend? { network?: table<string, string|true> }
+---@return any
+function M.alike(network, extend)
+  local like = extend and extend.network and network ~= nil and extend.network[network]
+  return type(like) == "string" and like or network
+end
+
 ---The key of a network and an address: the same for every spelling. Caches, lists and stores use it.
 ---@param address any
 ---@param network any
@@ -136,12 +145,7 @@ function M.key(address, network, level)
   if type(address) ~= "string" or address == "" or #address > LONGEST or not canonical_network then
     return nil, "", ""
   end
-  local canonical
-  if level then
-    canonical = M.validate(address, network, level)
-  else
-    canonical = M.normalize(address, network)
-  end
+  local canonical = not level and M.normalize(address, network) or level and M.validate(address, network, level)
   if not canonical then
     return nil, "", ""
   end
@@ -173,7 +177,7 @@ local function other_network(address, network)
   local names, seen = {}, {}
   for _, other in ipairs(M.networks_of(address)) do
     for _, form in ipairs(formats[other].forms) do
-      if form.claims(address) and not seen[form.name] then
+      if address:find(form.beginning) and not seen[form.name] then
         seen[form.name] = true
         names[#names + 1] = form.name
       end
@@ -275,34 +279,28 @@ function M.is_evm(network)
   return formats[network or false] == EVM
 end
 
+-- The canonical addresses of a text by the formats that it has.
+local function readings(address, level)
+  local found = {}
+  for _, network in ipairs(type(address) == "string" and #address <= LONGEST and networks or {}) do
+    local format = formats[network]
+    if found[format] == nil then
+      found[format] = read(format, address, level ~= "format") or false
+    end
+  end
+  return found
+end
+
 ---The networks on which a text is an address, in alphabetical order.
 ---@param address any
 ---@param level? "checksum"|"format" by default "checksum"
 ---@return string[]
 function M.networks_of(address, level)
-  local list, has_format = {}, {}
-  if type(address) ~= "string" or #address > LONGEST then
-    return list
-  end
+  local list, found = {}, readings(address, level)
   for _, network in ipairs(networks) do
-    local format = formats[network]
-    if has_format[format] == nil then
-      has_format[format] = read(format, address, level ~= "format") ~= nil
-    end
-    if has_format[format] then
-      list[#list + 1] = network
-    end
+    list[#list + 1] = found[formats[network]] and network or nil
   end
   return list
-end
-
--- One network of each format, and the formats in that order.
-local representatives = {}
-for _, network in ipairs(networks) do
-  if not representatives[formats[network]] then
-    representatives[formats[network]] = true
-    representatives[#representatives + 1] = formats[network]
-  end
 end
 
 ---The canonical spellings of a text on all networks where it is an address. A script address of Bitcoin, for example,
@@ -311,16 +309,13 @@ end
 ---@param level? "checksum"|"format" by default "checksum"
 ---@return string[]
 function M.spellings(address, level)
-  local list, seen = {}, {}
-  if type(address) ~= "string" or #address > LONGEST then
-    return list
-  end
-  if begins_like_hexadecimal(address) then
+  if type(address) == "string" and begins_like_hexadecimal(address) then
     -- No other form begins so: Base58 has no zero, and iotex spells these addresses as the other networks do.
     return { (read(EVM, address, level ~= "format")) }
   end
-  for _, format in ipairs(representatives) do
-    local canonical = read(format, address, level ~= "format")
+  local list, seen, found = {}, {}, readings(address, level)
+  for _, network in ipairs(networks) do
+    local canonical = found[formats[network]]
     if canonical and not seen[canonical] then
       seen[canonical] = true
       list[#list + 1] = canonical

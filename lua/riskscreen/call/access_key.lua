@@ -8,7 +8,6 @@ local REDACTED = "[redacted]"
 local LONGEST_TEXT = 4096 -- bytes; messages show less of a foreign text
 local MAX_DEPTH = 8 -- encodings of one character; a "/" of JSON within JSON within JSON has seven
 local SHORTEST_PIECE = 4 -- bytes of the key that are removed where a text was cut
-local LONGEST_CODE = 24 -- bytes of an encoded character
 
 local escapes = { ["/"] = "/", ["\\"] = "\\", ['"'] = '"', ["'"] = "'" }
 local entities = { amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", sol = "/", plus = " ", equals = "=" }
@@ -99,7 +98,7 @@ end
 -- The place after a cut, perhaps within an encoded character: at the end of a text, or before "...".
 local function cut_at(text, place)
   local _, code = text:find("^[%%\\&][%w#;%%\\&]*", place)
-  local past = math.min(code and code + 1 or place, place + LONGEST_CODE)
+  local past = code and code + 1 or place
   return (past > #text or text:find("^%.%.%.", past)) and past or nil
 end
 

@@ -318,7 +318,7 @@ local function new_route(state, operation)
     operation = operation,
     endpoint = endpoint,
     idempotent = endpoint and endpoint.idempotent,
-    reader = response.reader(operation, endpoint and endpoint.envelope or nil),
+    reader = response.reader(operation, endpoint and endpoint.envelope or nil, state.settings.extend),
     last = {},
   }
   state.routes[operation] = route

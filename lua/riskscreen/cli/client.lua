@@ -37,14 +37,20 @@ local function policy_of(path)
 end
 
 -- The journal that the configuration names. It is closed with the client's program.
-local function journal_of(settings)
-  local path = configuration.get(settings, "journal")
+local function journal_of(settings, world)
+  local path, key_file = configuration.get(settings, "journal"), configuration.get(settings, "journal_key_file")
   if not path then
     return nil
   end
-  local opened, err = riskscreen.journal.file(path, { record = configuration.get(settings, "journal_record") })
-  if not opened then
-    status.misuse((tostring(err):gsub("^riskscreen: ", "")))
+  local made, opened, err = pcall(riskscreen.journal.file, path, {
+    record = configuration.get(settings, "journal_record"),
+    key = key_file and configuration.read_secret(key_file),
+    on_failure = function(failure)
+      world.notice("a decision was not recorded: " .. tostring(failure))
+    end,
+  })
+  if not made or not opened then
+    status.misuse((tostring(made and err or opened):gsub("^riskscreen: ", ""):gsub("^[^ ]+:%d+: ", "")))
   end
   settings.opened_journal = opened
   return opened
@@ -122,7 +128,7 @@ function M.open(settings, world, changes, must_choose)
   if given.lists then
     given.lists = tables.merge(given.lists, { on_problem = world.warn })
   end
-  given.journal = journal_of(settings)
+  given.journal = journal_of(settings, world)
   if in_sandbox then
     world.notice(wants_sandbox and CHOSEN or NOTICE)
     given.base_url = nil

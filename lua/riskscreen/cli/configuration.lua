@@ -44,6 +44,7 @@ local own = {
   ),
   { name = "journal", type = "string", argument = "FILE", doc = "File in which every decision is recorded." },
   { name = "journal_record", type = "boolean", doc = "Keep the whole answers in the journal, for journal replay." },
+  option_of.text("journal_key_file", "FILE", "File that holds the key of the journal's chain: 16 bytes or more."),
   { name = "sandbox", type = "boolean", doc = "Ask the built-in sandbox, not a service." },
 }
 

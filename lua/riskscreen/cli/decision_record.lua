@@ -4,7 +4,9 @@ local columns_of = require("riskscreen.cli.output").columns
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
 local screen = require "riskscreen.client.screen"
+local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local M = {}
 
@@ -18,6 +20,26 @@ M.options[1] = tables.merge(M.options[1], {
 })
 
 M.concurrency = tables.merge(option_of.pick(options.map, { "concurrency" })[1], { doc = "Addresses at a time." })
+
+local meta_option = option_of.pick(screen.options, { "meta" })[1]
+
+---Facts about a run, such as who made it and why.
+M.meta = tables.merge(meta_option, {
+  argument = "NAME=VALUE",
+  is_repeated = true,
+  doc = "A fact for the results and the journal: case=17, analyst=alice, note='asked twice'. Repeat it for more.",
+  check = function(list)
+    local meta = {}
+    for _, pair in ipairs(list) do
+      local name, value = pair:match "^(.-)=(.*)$"
+      if not name or meta[name] then
+        return nil, ("must be such as case=17, each name once (got %s)"):format(text.show(pair))
+      end
+      meta[name] = value
+    end
+    return meta_option.check(meta)
+  end,
+})
 
 local columns = columns_of.named {
   "address",
@@ -34,9 +56,19 @@ local columns = columns_of.named {
 
 ---The columns of decisions. Those of the sandbox name it, so that nobody files them as answers of a service.
 ---@param source? "sandbox"
+---@param meta? table<string, string> each fact has a column
 ---@return riskscreen.cli.Column[]
-function M.columns(source)
-  return source and tables.concat(columns, columns_of.named { "source" }) or columns
+function M.columns(source, meta)
+  local list = source and tables.concat(columns, columns_of.named { "source" }) or columns
+  -- The report takes a column `verdict` for a second action.
+  local own, facts = tables.set(tables.concat({ "line", "time", "verdict" }, tables.pluck(list, "name"))), {}
+  for index, name in ipairs(tables.sorted_keys(meta or {})) do
+    if own[name] then
+      status.misuse(("--meta: the results have a column %s of their own"):format(text.show(name)))
+    end
+    facts[index] = { name = name, path = { "meta", name } }
+  end
+  return tables.concat(list, facts)
 end
 
 local function each(list, field)
@@ -50,8 +82,9 @@ end
 ---A decision as a record for every format. Its fields are stable.
 ---@param decision riskscreen.Decision
 ---@param source? "sandbox"
+---@param meta? table<string, string>
 ---@return table
-function M.record(decision, source)
+function M.record(decision, source, meta)
   local risks = type(decision.record) == "table" and decision.record.risks or nil
   local entity = type(decision.entity) == "table" and decision.entity.entity or nil
   return {
@@ -66,6 +99,7 @@ function M.record(decision, source)
     error = decision.error and decision.error.kind or nil,
     degraded = decision.degraded or nil,
     source = source,
+    meta = meta,
   }
 end
 
@@ -76,7 +110,7 @@ end
 function M.request(context, source)
   local request = option_of.values(M.options, context.options)
   request.source, request.network = source, context:network()
-  request.concurrency = context.options.concurrency
+  request.concurrency, request.meta = context.options.concurrency, context.options.meta
   return request
 end
 

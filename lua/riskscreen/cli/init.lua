@@ -166,7 +166,7 @@ local function run_command(command, result, world, parser, list)
     local written = given[option.name]
     if type(written) == "string" then
       given[option.name] = option_of.value(option, written)
-    elseif type(written) == "table" then
+    elseif type(written) == "table" and not written[1] then
       given[option.name] = nil
     end
   end
@@ -187,16 +187,19 @@ local function run_command(command, result, world, parser, list)
   }, Context)
   local ok, outcome = pcall(command.run, context)
   local journal = context.configuration.opened_journal
+  local closed, err = true, nil
   if journal then
-    local closed, err = journal:close()
-    if ok and not closed then
-      error(err, 0)
-    end
+    closed, err = journal:close()
   end
   if not ok then
     error(outcome, 0)
   end
   status.ensure_written(world.out:flush())
+  if not closed then
+    status.fail(status.unrecorded, (tostring(err):gsub("^riskscreen: ", "")))
+  elseif journal and journal:stats().lost > 0 then
+    status.fail(status.unrecorded, ("decisions that were not recorded: %d"):format(journal:stats().lost))
+  end
   outcome = status.failing(outcome or status.done, context.options.fail_on)
   if outcome == status.allow and command.verdict and context.configuration.is_simulated then
     context:warn(status.SIMULATED)

@@ -30,6 +30,20 @@ function M.flag(name)
   return "--" .. words:lower()
 end
 
+local seconds_of = { s = 1, m = 60, h = 3600, d = 86400, [""] = 1 }
+
+---A text such as "6h" or "90" as seconds.
+---@param written string
+---@return number|nil seconds
+---@return string|nil reason
+function M.duration(written)
+  local number, unit = written:match "^(%d+%.?%d*)([smhd]?)$"
+  if not number then
+    return nil, "must be a time such as 90s, 30m, 6h or 1d"
+  end
+  return tonumber(number) * seconds_of[unit]
+end
+
 local function accepts(option, kind)
   return ("|" .. option.type .. "|"):find("|" .. kind .. "|", 1, true) ~= nil
 end

@@ -13,6 +13,7 @@ local M = {
   usage = 4, -- also: the configuration is wrong
   invalid_rows = 5,
   service_failed = 6,
+  unrecorded = 7, -- whatever was decided
   interrupted = 130, -- 128 and the number of SIGINT, as shells count
 }
 
@@ -37,6 +38,7 @@ M.of_others = { { status = M.done, what = "done" } }
 M.of_all = {
   { status = M.usage, what = "the arguments or the configuration are wrong" },
   { status = M.service_failed, what = "the service did not answer, or refused; a decision is unknown for that reason" },
+  { status = M.unrecorded, what = "a decision could not be recorded in the journal" },
   { status = M.interrupted, what = "interrupted" },
 }
 

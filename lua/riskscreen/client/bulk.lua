@@ -2,7 +2,7 @@
 -- its input. An addition reports what happened to each item, and never sends an item again that may have been added.
 
 local calls = require "riskscreen.call"
-local canonical_address = require("riskscreen.address").normalize
+local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local tables = require "riskscreen.util.tables"
@@ -165,16 +165,16 @@ end
 
 -- The different addresses of a list, and for each address of the list its position among them.
 local function distinct(list, network)
-  local position_of, addresses, positions = {}, {}, {}
+  local position_of, different, positions = {}, {}, {}
   for index, address in ipairs(list) do
-    local key = canonical_address(address, network)
+    local key = addresses.normalize(address, network)
     if not position_of[key] then
-      addresses[#addresses + 1] = address
-      position_of[key] = #addresses
+      different[#different + 1] = address
+      position_of[key] = #different
     end
     positions[index] = position_of[key]
   end
-  return addresses, positions
+  return different, positions
 end
 
 local addition = {}
@@ -288,7 +288,7 @@ function M.of(operation)
       elapsed = 0,
     }
     if operation.aligned then
-      call.items, call.positions = distinct(call.items, checked.network)
+      call.items, call.positions = distinct(call.items, addresses.alike(checked.network, state.settings.extend))
     end
     return settle(call)
   end

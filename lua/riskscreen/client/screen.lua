@@ -16,6 +16,8 @@ local text = require "riskscreen.util.text"
 
 local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
 local NO_OPTIONS = {}
+local LONGEST_NAME = 64 -- bytes of a name in `meta`
+local LONGEST_META = 1000 -- bytes of a text there
 local default_policy = policies.new()
 
 ---@class riskscreen.ScreenRequest
@@ -29,6 +31,7 @@ local default_policy = policies.new()
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
 ---@field id? string|number your identifier of the request, for the decision and the journal
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 
 local is_lookup = tables.set(lookups.names)
 
@@ -46,6 +49,19 @@ local function lookup_list(value)
   return value
 end
 
+-- Names and texts, none of which is too long for a line of a journal.
+local function checked_meta(value)
+  local copy = {}
+  for name, content in pairs(value) do
+    if type(name) ~= "string" or not name:find(build.forms.word.pattern) or #name > LONGEST_NAME then
+      return nil, ("must have names of letters, digits, '_' and '-' (got %s)"):format(text.show(name))
+    elseif type(content) ~= "string" or content == "" or #content > LONGEST_META then
+      return nil, ("must have texts of 1 to %d bytes (that of %s is none)"):format(LONGEST_META, name)
+    end
+    copy[name] = content
+  end
+  return copy
+end
 local NETWORK = { name = "network", type = "any", doc = "The chain's short name." }
 
 local M = {}
@@ -66,6 +82,7 @@ M.options = tables.concat({
   client_options.address_check,
   build.checked("include", "table", lookup_list, "Lookups to make besides those that the policy needs."),
   build.seconds("timeout", nil, "Time for all lookups of a decision."),
+  build.dictionary("meta", checked_meta, "Names and texts for the journal, such as `case`, `analyst` and `note`."),
 }, reliability.call)
 
 local one_options = tables.concat({ M.subject[1], M.subject[3] }, M.options)
@@ -200,6 +217,7 @@ local function record(screening, decision, canonical, source)
     policy = screening.policy,
     identity = screening.identity,
     request_id = decision.id,
+    meta = screening.meta,
     is_sandbox = state.is_sandbox,
     hide = state.hide_key,
   })
@@ -249,6 +267,7 @@ local function new_screening(state, policy, checked)
     policy = extended_policy(state, policy),
     wanted = checked.include and lookups.wanted(policy, checked.include) or lookups_of(policy),
     options = options,
+    meta = checked.meta,
     identified_by = checked,
     address_check = level,
     is_canonical = checked.is_canonical,

@@ -33,6 +33,7 @@ local MAX_REMEMBERED = 10000000
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
 ---@field remember? integer different addresses and networks, at least, that are not asked for again, 4096 by default
 ---@field address_check? "checksum"|"format"|false as for a client
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 
 local all_options = tables.concat({
   build.required { name = "source", type = "any", doc = "The addresses to screen." },

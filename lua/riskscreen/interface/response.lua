@@ -204,12 +204,12 @@ local canonical_address = addresses.normalize
 local canonical = { address = canonical_address, network = addresses.canonical_network }
 
 -- The message about the first of the named fields in which a record differs from the parameters.
-local function differs(names, parameters, record, path)
-  local network = parameters.network
+local function differs(names, parameters, record, path, extend)
   for index = 1, #names do
     local name = names[index]
     local asked, answered = parameters[name], record[name]
     if answered ~= asked then
+      local network = addresses.alike(parameters.network, extend)
       if type(answered) ~= "string" then
         return ("%s.%s is missing"):format(path, name)
       elseif canonical[name](answered, network) ~= canonical[name](asked, network) then
@@ -220,15 +220,15 @@ local function differs(names, parameters, record, path)
 end
 
 -- The message about the first record that does not repeat the parameters it must repeat.
-local function mismatch(operation, parameters, data)
+local function mismatch(operation, parameters, data, extend)
   local names = operation.repeats
   if not names then
     return nil
   elseif operation.data.type ~= "array" then
-    return differs(names, parameters, data, "data")
+    return differs(names, parameters, data, "data", extend)
   end
   for index, record in ipairs(data) do
-    local message = differs(names, parameters, record, "data[" .. index .. "]")
+    local message = differs(names, parameters, record, "data[" .. index .. "]", extend)
     if message then
       return message
     end
@@ -258,7 +258,7 @@ local function align(wanted, answered, network)
 end
 
 -- A function that gives the payload in its final form, or nil and the fault.
-local function payload_reader(operation)
+local function payload_reader(operation, extend)
   if not operation.data then
     -- Where the interface shows no payload, an answer without one is still a success.
     return function(data)
@@ -274,11 +274,11 @@ local function payload_reader(operation)
     if fault then
       return nil, "data" .. place .. " " .. fault
     end
-    local message = mismatch(operation, parameters, data)
+    local message = mismatch(operation, parameters, data, extend)
     if message then
       return nil, message
     elseif operation.aligned then
-      return align(parameters[operation.aligned], data, parameters.network)
+      return align(parameters[operation.aligned], data, addresses.alike(parameters.network, extend))
     end
     return data
   end
@@ -306,12 +306,13 @@ local M = {}
 
 ---@param operation riskscreen.Operation
 ---@param envelope? string in place of the operation's
+---@param extend? table the client's option
 ---@return riskscreen.Reader
-function M.reader(operation, envelope)
+function M.reader(operation, envelope, extend)
   return {
     operation = operation,
     envelope_error = envelope_error[envelope or operation.envelope],
-    payload = payload_reader(operation),
+    payload = payload_reader(operation, extend),
   }
 end
 

@@ -14,6 +14,7 @@ local BLOCK = 65536 -- bytes that are read at once to find the end of the last w
 local LOCK_PAUSE = 0.001 -- seconds between two attempts to take the lock
 local LONGEST_HEAD = 1024 -- bytes
 local HEAD_LENGTH = 160 -- bytes, filled with spaces
+local ROTATED = "rotated" -- in place of a result: the lines belong into the next file
 
 ---@class riskscreen.journal.File
 ---@field path string
@@ -89,26 +90,18 @@ local function take_lock(self)
   return file
 end
 
--- Cuts off what follows the last line break. Returns the size that is left.
-local function remove_torn_line(self, file, size)
-  local finish = size
+-- The position of the last line break among the first bytes of a file; 0 where there is none.
+local function last_break(file, finish)
   while finish > 0 do
     local start = math.max(0, finish - BLOCK)
     file:seek("set", start)
-    local block = file:read(finish - start)
-    local position = block and block:match "^.*()\n"
+    local position = file:read(finish - start):match "^.*()\n"
     if position then
-      finish = start + position
-      break
+      return start + position
     end
     finish = start
   end
-  local cut, message = self.system.truncate(file, finish)
-  if not cut then
-    return system_failure(self, "a torn line cannot be removed", message)
-  end
-  self.repaired = self.repaired + 1
-  return finish
+  return 0
 end
 
 -- The end of the file: its size, and the head after its last line, which is nil for an empty file.
@@ -118,10 +111,11 @@ local function read_end(self, file)
   file:seek("set", start)
   local tail = size > 0 and file:read(size - start) or ""
   if size > 0 and tail:sub(-1) ~= "\n" then
-    local left, err = remove_torn_line(self, file, size)
-    if not left then
-      return nil, err
+    local cut, message = self.system.truncate(file, last_break(file, size))
+    if not cut then
+      return system_failure(self, "a torn line cannot be removed", message)
     end
+    self.repaired = self.repaired + 1
     return read_end(self, file)
   elseif size == 0 then
     return 0
@@ -229,38 +223,13 @@ local function with_lock(self, fn)
   return result, problem
 end
 
-local function sealed(self, bodies, head)
-  local list = {}
-  for index, body in ipairs(bodies) do
-    local line
-    line, head = lines.seal(body, head, self.hash)
-    list[index] = line .. "\n"
-  end
-  return table.concat(list), head
-end
-
--- Whether the head is to be written now.
-local function is_due(self)
-  local interval = self.settings.sync or self.settings.settle
-  return self.settings.now() >= self.settled_at + interval
-end
-
 local function append(self, bodies, lock_file, file, head, size)
-  local content, after = sealed(self, bodies, head)
+  local sealed, after = lines.seal(bodies, head, self.hash)
+  local content = table.concat(sealed, "\n") .. "\n"
   local max_size = self.settings.max_size
   if max_size and size > 0 and size + #content > max_size then
     local ok, err = rotate(self, lock_file, file, head)
-    if not ok then
-      return nil, err
-    end
-    local new, message = open(self.path, "a+b")
-    if not new then
-      return system_failure(self, "the file cannot be opened", message)
-    end
-    local made, problem =
-      append(self, bodies, lock_file, new, { part = head.part + 1, seq = head.seq, hash = head.hash }, 0)
-    new:close()
-    return made, problem
+    return ok and ROTATED, err
   end
   local ok, message = file:write(content)
   if not ok then
@@ -269,7 +238,7 @@ local function append(self, bodies, lock_file, file, head, size)
     return system_failure(self, "the line cannot be written", message)
   end
   self.dirty = true
-  if is_due(self) then
+  if self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle) then
     return settle(self, lock_file, file, after)
   end
   return true
@@ -286,9 +255,13 @@ function File:write(bodies)
       return nil, err
     end
   end
-  return with_lock(self, function(lock_file, file, head, size)
-    return append(self, bodies, lock_file, file, head, size)
-  end)
+  local written, err
+  repeat
+    written, err = with_lock(self, function(lock_file, file, head, size)
+      return append(self, bodies, lock_file, file, head, size)
+    end)
+  until written ~= ROTATED
+  return written, err
 end
 
 ---Begins a new file.
@@ -321,42 +294,27 @@ function File:close()
   end)
 end
 
--- The last line of the file must have been written with this key: a chain never changes its key.
-local function check_last_line(self)
-  local file = io.open(self.path, "rb")
-  local size = file and file:seek "end" or 0
-  local length, line = BLOCK, nil
-  while size > 0 and not line and length <= 4 * lines.LONGEST_LINE do
-    file:seek("set", math.max(0, size - length))
-    local tail = file:read(math.min(size, length))
-    line = tail:match "\n([^\n]*)\n$" or length >= size and tail:sub(1, -2)
-    length = length * 4
-  end
-  if file then
-    file:close()
-  end
-  local chain = line and lines.chain(line)
-  if size > 0 and not line then
-    local message = "the last line is longer than %d bytes; run `journal verify`"
-    return nil, M.failure(self.path, message:format(lines.LONGEST_LINE), "damaged")
-  elseif chain and self.hash(chain.content) ~= chain.hash then
-    local message = "the last line does not match its hash: it was changed, or written with another key"
-    return nil, M.failure(self.path, message, "damaged")
-  end
-  return true
-end
-
----Opens the file for the first time: creates it, removes a torn line, and checks that the chain can go on.
+---Opens the file for the first time: creates it, removes a torn line, and checks that the chain can go on. The last
+---line must have been written with this key: a chain never changes its key.
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function File:open()
-  local head, err = self:head()
-  local ok = head
-  if head then
-    ok, err = check_last_line(self)
-  end
+  local ok, err = with_lock(self, function(_, file, _, size)
+    local start = last_break(file, size - 1)
+    if size - start > lines.LONGEST_LINE then
+      local message = "the last line is longer than %d bytes; run `journal verify`"
+      return nil, M.failure(self.path, message:format(lines.LONGEST_LINE), "damaged")
+    end
+    file:seek("set", start)
+    local chain = size > 0 and lines.chain(file:read(size - 1 - start))
+    if chain and self.hash(chain.content) ~= chain.hash then
+      local message = "the last line does not match its hash: it was changed, or written with another key"
+      return nil, M.failure(self.path, message, "damaged")
+    end
+    return true
+  end)
   self.is_checked = ok ~= nil
-  return ok and true or nil, err
+  return ok, err
 end
 
 ---@param path string

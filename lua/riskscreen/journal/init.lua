@@ -1,4 +1,4 @@
--- The record of decisions: one JSON line for each, chained by hashes. A file, a function or a store takes the lines.
+-- The record of decisions: one JSON line for each, chained by hashes. A file or a store takes the lines.
 -- They are checked by verify.lua, and decided again by replay.lua.
 
 local build = require "riskscreen.options.build"
@@ -33,7 +33,7 @@ local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
 ---@field private buffer table<integer, table|string> lines that wait: their text, or what makes it
 ---@field private first integer the first of them
 ---@field private last integer
----@field private counters { written: integer, failed: integer, lost: integer }
+---@field private counters { written: integer, lost: integer }
 ---@field private unreported integer lost lines that no line of the journal tells of yet
 local Journal = {}
 Journal.__index = Journal
@@ -96,29 +96,33 @@ local function time_text(seconds)
   return os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(seconds))
 end
 
--- A failure is told to the operator's function, which must not change a verdict.
-local function fail(self, err, number)
-  self.counters.failed = self.counters.failed + number
+-- Decisions that get no line. The operator's function is told, and must not change a verdict.
+local function lose(self, number, err)
+  self.counters.lost, self.unreported = self.counters.lost + number, self.unreported + number
   pcall(self.settings.on_failure, err)
   return nil, err
 end
 
--- Passes lines to the target. A target of the operator may raise.
+local function failure_of(raised)
+  local message = "journal: " .. text.printable(tostring(raised), 200)
+  return errors.is(raised) and raised or errors.new("storage", message, { reason = "other" })
+end
+
+-- Passes lines to the target, after one about those that were lost before them. A function of the operator may raise.
 local function write(self, bodies)
-  local ok, written, err = pcall(self.target.write, self.target, bodies)
-  if not ok then
-    written, err =
-      nil,
-      errors.is(written) and written or errors.new(
-        "storage",
-        "journal: " .. text.printable(tostring(written), 200),
-        { reason = "other" }
-      )
+  local lost, content = self.unreported, bodies
+  if lost > 0 then
+    content = tables.concat({ lines.lost_body(lost, new_id(self), time_text(self.settings.clock())) }, bodies)
+  elseif not bodies[1] then
+    return true
   end
-  if not written then
-    return nil, err
+  self.unreported = 0 -- a target may wait, and more may be lost meanwhile
+  local ok, written, err = pcall(self.target.write, self.target, content)
+  if not (ok and written) then
+    self.unreported = self.unreported + lost
+    return nil, ok and err or failure_of(written)
   end
-  self.counters.written = self.counters.written + #bodies
+  self.counters.written = self.counters.written + #content
   return true
 end
 
@@ -129,10 +133,11 @@ local function body_of(self, entry)
   if ok then
     return body
   end
-  return nil, errors.new("storage", "journal: " .. text.printable(tostring(body), 200), { reason = "other" })
+  return nil, failure_of(body)
 end
 
----Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`.
+---Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`, and the next
+---line says how many decisions were lost before it.
 ---@param decision riskscreen.Decision
 ---@param context? riskscreen.JournalContext
 ---@return string|nil id of the line
@@ -144,26 +149,21 @@ function Journal:append(decision, context)
   local settings = self.settings
   local entry = { decision = decision, context = context or {}, id = new_id(self), time = settings.clock() }
   if settings.buffer and self.last - self.first + 1 >= settings.buffer then
-    self.counters.lost, self.unreported = self.counters.lost + 1, self.unreported + 1
     local message = ("journal: the buffer of %d lines is full"):format(settings.buffer)
-    return fail(self, errors.new("storage", message, { reason = "full" }), 1)
-  elseif settings.buffer and entry.context.is_final then
+    return lose(self, 1, errors.new("storage", message, { reason = "full" }))
+  end
+  local line, err = entry, nil
+  if not (settings.buffer and entry.context.is_final) then
+    line, err = body_of(self, entry)
+  end
+  if line and settings.buffer then
     self.last = self.last + 1
-    self.buffer[self.last] = entry
-    return entry.id
+    self.buffer[self.last] = line
+  elseif line then
+    line, err = write(self, { line })
   end
-  local body, err = body_of(self, entry)
-  if body and settings.buffer then
-    self.last = self.last + 1
-    self.buffer[self.last] = body
-    return entry.id
-  end
-  local written
-  if body then
-    written, err = write(self, { body })
-  end
-  if not written then
-    return fail(self, err, 1)
+  if not line then
+    return lose(self, 1, err)
   end
   return entry.id
 end
@@ -172,26 +172,18 @@ end
 local function take(self, limit)
   local bodies = {}
   for _ = self.first, math.min(self.last, self.first + (limit or math.huge) - 1) do
-    local entry, err = self.buffer[self.first], nil
+    local body, err = self.buffer[self.first], nil
     self.buffer[self.first] = nil
     self.first = self.first + 1
-    if type(entry) == "table" then
-      entry, err = body_of(self, entry)
+    if type(body) == "table" then
+      body, err = body_of(self, body)
     end
-    if err then
-      fail(self, err, 1)
+    if not body then
+      lose(self, 1, err)
     end
-    bodies[#bodies + 1] = entry
+    bodies[#bodies + 1] = body
   end
   return bodies
-end
-
--- Puts lines that could not be written back in front.
-local function put_back(self, bodies)
-  for index = #bodies, 1, -1 do
-    self.first = self.first - 1
-    self.buffer[self.first] = bodies[index]
-  end
 end
 
 ---Writes the lines that wait in the buffer. Where that fails they stay in it.
@@ -200,21 +192,13 @@ end
 ---@return riskscreen.Error|nil err
 function Journal:flush(limit)
   text.expect("journal:flush: limit", limit, "number", true)
-  local bodies, lost = take(self, limit), self.unreported
-  self.unreported = 0
-  local content = bodies
-  if lost > 0 then
-    local line = lines.lost_body(lost, new_id(self), time_text(self.settings.clock()))
-    content = tables.concat({ line }, bodies)
-  end
-  if not content[1] then
-    return true
-  end
-  -- A target may wait: more decisions may be recorded meanwhile, and flushed.
-  local written, err = write(self, content)
+  local bodies = take(self, limit)
+  local written, err = write(self, bodies)
   if not written then
-    put_back(self, bodies)
-    self.unreported = self.unreported + lost
+    for index = #bodies, 1, -1 do
+      self.first = self.first - 1
+      self.buffer[self.first] = bodies[index]
+    end
     pcall(self.settings.on_failure, err)
     return nil, err
   end
@@ -240,9 +224,9 @@ function Journal:rotate()
   return target:rotate()
 end
 
----Counters of decisions: `written`, `failed`, `waiting` in the buffer. Of the failed ones, `lost` found the buffer
----full. And the torn lines that were `repaired`.
----@return { written: integer, failed: integer, lost: integer, waiting: integer, repaired: integer }
+---Counters: lines `written`, decisions `lost` because they could not be recorded, decisions `waiting` in the buffer,
+---and torn lines that were `repaired`.
+---@return { written: integer, lost: integer, waiting: integer, repaired: integer }
 function Journal:stats()
   return tables.merge(self.counters, { waiting = self.last - self.first + 1, repaired = self.target.repaired or 0 })
 end
@@ -266,7 +250,7 @@ local function new(target, settings)
     buffer = {},
     first = 1,
     last = 0,
-    counters = { written = 0, failed = 0, lost = 0 },
+    counters = { written = 0, lost = 0 },
     unreported = 0,
   }, Journal)
 end
@@ -304,19 +288,6 @@ function M.file(path, options)
     return nil, err
   end
   return new(target, settings)
-end
-
----A journal whose lines a function takes. The chain begins anew with each journal.
----@param fn fun(line: string): any a line without the line break; it fails when it raises, or returns nil or false and
----an error
----@param options? riskscreen.JournalOptions
----@return riskscreen.Journal
-function M.call(fn, options)
-  if type(fn) ~= "function" then
-    error("journal.call: the target must be a function (got " .. text.kind(fn) .. ")", 2)
-  end
-  local settings = check.arguments("journal.call", shared_options, options or {})
-  return new(stored.of_function(fn, settings.key), settings)
 end
 
 ---A journal in a store. Several programs may write to it.

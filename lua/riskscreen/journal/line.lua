@@ -10,10 +10,11 @@ local version = require "riskscreen.version"
 
 local LONGEST_TEXT = 1000 -- bytes of an input or of a reason
 local MOST_REASONS = 20
+local LONGEST_MEMBER = 31 * 1024 * 1024 -- bytes; the rest of a line has its place beside a record of this length
 local LONGEST_LINE = 32 * 1024 * 1024 -- bytes
 local FIRST = ("0"):rep(64) -- the previous hash of the first line
 local HASH = "^" .. ("%x"):rep(64) .. "$"
-local ENDING = '^,"part":(%d+),"seq":(%d+),"prev":"(%x+)","hash":"(%x+)"}$'
+local ENDING = ',"part":(%d+),"seq":(%d+),"prev":"(%x+)","hash":"(%x+)"}$'
 local MOST_DIGITS = 15 -- of a number in an ending
 -- The longest ending: two numbers and two hashes.
 local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS + 2 * 64
@@ -36,7 +37,10 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
+---@field outcome? "allow"|"review"|"block" of a gate: what the decision leads to at its location
+---@field monitor? boolean the gate lets every request pass, whatever the outcome
 ---@field request_id? string|number as the caller gave it
+---@field meta? table<string, string> such as the case and the analyst, as the caller gave them
 ---@field answer? string the SHA-256 of the answer of the service
 ---@field record? table the whole answer, with the option `record`
 ---@field lost? integer in place of a decision: how many decisions before this line could not be written
@@ -52,7 +56,10 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field identity? string of the decision, by riskscreen.call's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
+---@field outcome? "allow"|"review"|"block" what the decision leads to at a location of a gate
+---@field monitor? boolean the location lets every request pass
 ---@field request_id? string|number
+---@field meta? table<string, string>
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
 ---@field is_final? boolean nobody changes the decision any more, so that its line may be made later
@@ -112,6 +119,14 @@ local function plain(value)
   return text.show(value)
 end
 
+local function texts_of(meta)
+  local texts = {}
+  for name, value in pairs(meta) do
+    texts[text.printable(tostring(name), LONGEST_TEXT)] = plain(value)
+  end
+  return texts
+end
+
 local function messages_of(decision)
   local messages = json.empty_array()
   for index = 1, math.min(#decision.reasons, MOST_REASONS) do
@@ -133,18 +148,22 @@ local names = {
   "policy",
   "degraded",
   "stale",
+  "outcome",
+  "monitor",
   "request_id",
+  "meta",
   "answer",
   "version",
   "record",
 }
 
--- The members in one order, without the closing brace. A value that cannot be written, such as NaN, is left out.
+-- The members in one order, without the closing brace. A value that cannot be written, such as NaN, is left out, and
+-- one that would make the line too long to be read again.
 local function encode(values)
   local members = {}
   for _, name in ipairs(names) do
     local encoded = values[name] ~= nil and json.encode(values[name])
-    if encoded then
+    if encoded and #encoded <= LONGEST_MEMBER then
       members[#members + 1] = ('"%s":%s'):format(name, encoded)
     end
   end
@@ -186,7 +205,10 @@ function M.body(decision, context, id, time, keep_record)
     policy = context.policy and fingerprint_of(context.policy) or nil,
     degraded = decision.degraded or nil,
     stale = decision.stale or nil,
+    outcome = context.outcome,
+    monitor = context.monitor or nil,
     request_id = type(context.request_id) == "number" and context.request_id or plain(context.request_id),
+    meta = context.meta and texts_of(context.meta) or nil,
     answer = type(decision.record) == "table" and M.answer_digest(decision.record) or nil,
     version = version,
     record = keep_record and record_of(decision) or nil,
@@ -220,16 +242,21 @@ function M.is_head(value)
     and value.hash:find(HASH) ~= nil
 end
 
----Adds the chain to a body.
----@param body string
+---Adds the chain to bodies.
+---@param bodies string[]
 ---@param head riskscreen.JournalHead
 ---@param hash fun(text: string): string
----@return string line without the line break
----@return riskscreen.JournalHead head after the line
-function M.seal(body, head, hash)
-  local content = ('%s,"part":%d,"seq":%d,"prev":"%s"'):format(body, head.part, head.seq + 1, head.hash)
-  local own = hash(content)
-  return content .. ',"hash":"' .. own .. '"}', { part = head.part, seq = head.seq + 1, hash = own }
+---@return string[] lines without line breaks
+---@return riskscreen.JournalHead head after the last line
+function M.seal(bodies, head, hash)
+  local sealed, seq, own = {}, head.seq, head.hash
+  for index, body in ipairs(bodies) do
+    seq = seq + 1
+    local content = ('%s,"part":%d,"seq":%d,"prev":"%s"'):format(body, head.part, seq, own)
+    own = hash(content)
+    sealed[index] = content .. ',"hash":"' .. own .. '"}'
+  end
+  return sealed, { part = head.part, seq = seq, hash = own }
 end
 
 ---The chain's values at the end of a line: part, number, previous hash, own hash and the text that the hash covers; or
@@ -237,9 +264,7 @@ end
 ---@param line string
 ---@return table|nil
 function M.chain(line)
-  local start = math.max(1, #line - LONGEST_ENDING + 1)
-  local position = line:find(',"part":', start, true)
-  local part, seq, prev, hash = line:sub(position or -1):match(ENDING)
+  local part, seq, prev, hash = line:sub(-LONGEST_ENDING):match(ENDING)
   if not part or #prev ~= 64 or #hash ~= 64 or #part > MOST_DIGITS or #seq > MOST_DIGITS then
     return nil
   end

@@ -65,15 +65,16 @@ local function row_of(entry, policy)
 end
 
 ---Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal
----with `record = true`. Raises an error object where the journal cannot be read.
+---with `record = true`.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
 ---@param policy riskscreen.Policy
+---@param on_fault? fun(fault: riskscreen.JournalFault) as for `entries`
 ---@return fun(): riskscreen.ReplayRow|nil
-function M.replay(source, policy)
+function M.replay(source, policy, on_fault)
   if type(policy) ~= "table" or type(policy.decide) ~= "function" then
     error("journal.replay: expected a policy (got " .. text.kind(policy) .. ")", 2)
   end
-  local each = verify.entries(source)
+  local each = verify.entries(source, nil, on_fault)
   return function()
     local entry = each()
     while entry and entry.lost do

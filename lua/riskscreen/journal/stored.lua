@@ -1,52 +1,15 @@
--- Journals without a file: in a store, or passed to a function.
+-- A journal in a store.
 
-local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local files = require "riskscreen.journal.file"
 local lines = require "riskscreen.journal.line"
 
 local SPACE = "journal"
-local INDEX = "journal:address" -- the numbers of the lines about an address
 local HEAD = "head"
 local KEY = "line:%015d"
 local ATTEMPTS = 100 -- to write while other programs write as well
 
-local M = { SPACE = SPACE, INDEX = INDEX }
-
-local function first_head()
-  return { part = 1, seq = 0, hash = lines.FIRST }
-end
-
----@class riskscreen.journal.OfFunction: riskscreen.JournalTarget
-local OfFunction = {}
-OfFunction.__index = OfFunction
-
-function OfFunction:write(bodies)
-  for _, body in ipairs(bodies) do
-    local line, head = lines.seal(body, self.current, self.hash)
-    local value, err = self.fn(line)
-    if not value and err ~= nil then
-      return nil, errors.is(err) and err or errors.new("storage", "journal: " .. tostring(err), { reason = "other" })
-    end
-    self.current = head
-  end
-  return true
-end
-
-function OfFunction:head()
-  return self.current
-end
-
-function OfFunction:close() -- luacheck: ignore 212
-  return true
-end
-
----@param fn fun(line: string): any
----@param key? string
----@return riskscreen.JournalTarget
-function M.of_function(fn, key)
-  return setmetatable({ fn = fn, hash = lines.hasher(key), current = first_head() }, OfFunction)
-end
+local M = {}
 
 ---@class riskscreen.journal.OfStore: riskscreen.JournalTarget
 ---@field private store riskscreen.Store
@@ -61,7 +24,7 @@ local function read_head(self)
   if err then
     return nil, err
   elseif not content then
-    return first_head()
+    return { part = 1, seq = 0, hash = lines.FIRST }
   end
   local head = files.parse_head(content)
   if not head then
@@ -70,25 +33,13 @@ local function read_head(self)
   return head, content
 end
 
-local function address_of(body)
-  local entry = json.decode(body .. "}")
-  return type(entry) == "table" and entry.address or nil
-end
-
 -- The changes that append lines after a head: all are made, or none where another program was first.
 local function changes_for(self, bodies, head, old)
-  local changes = {}
-  for _, body in ipairs(bodies) do
-    local line
-    line, head = lines.seal(body, head, self.hash)
-    local key = KEY:format(head.seq)
-    changes[#changes + 1] = { kind = "add", space = SPACE, key = key, value = line }
-    local address = address_of(body)
-    if address then
-      changes[#changes + 1] = { kind = "put", space = INDEX, key = address .. " " .. key, value = key }
-    end
+  local sealed, after = lines.seal(bodies, head, self.hash)
+  local changes, content = {}, json.encode(after)
+  for index, line in ipairs(sealed) do
+    changes[index] = { kind = "add", space = SPACE, key = KEY:format(head.seq + index), value = line }
   end
-  local content = json.encode(head)
   changes[#changes + 1] = old and { kind = "replace", space = SPACE, key = HEAD, value = content, expected = old }
     or { kind = "add", space = SPACE, key = HEAD, value = content }
   return changes
@@ -125,23 +76,14 @@ function M.of_store(store, key)
   return setmetatable({ store = store, space = store:space(SPACE), hash = lines.hasher(key) }, OfStore)
 end
 
----The lines of a journal in a store, or those about one address.
+---The lines of a journal in a store.
 ---@param store riskscreen.Store
----@param address? string canonical
 ---@return fun(): string|nil
-function M.lines(store, address)
-  local space = store:space(SPACE)
-  if not address then
-    local each = space:each { prefix = "line:" }
-    return function()
-      local _, line = each()
-      return line
-    end
-  end
-  local each = store:space(INDEX):each { prefix = address .. " " }
+function M.lines(store)
+  local each = store:space(SPACE):each { prefix = "line:" }
   return function()
-    local _, key = each()
-    return key and space:get(key)
+    local _, line = each()
+    return line
   end
 end
 

@@ -15,11 +15,14 @@ local text = require "riskscreen.util.text"
 local PIECE = 65536 -- bytes that are read at a time
 local MOST_FAULTS = 100
 
+local TORN = "the last line is not complete: the program ended while it wrote"
+local MALFORMED = "this is no line of a journal"
+
 ---@class riskscreen.JournalFault
 ---@field file string
 ---@field line integer in the file; 0: the file as a whole
 ---@field seq? integer the number in the chain
----@field reason "changed"|"missing"|"moved"|"repeated"|"replaced"|"malformed"|"torn"|"truncated"
+---@field reason "changed"|"missing"|"moved"|"repeated"|"replaced"|"malformed"|"torn"|"truncated"|"unreadable"
 ---@field message string
 
 ---@class riskscreen.JournalReport
@@ -32,10 +35,17 @@ local MOST_FAULTS = 100
 
 local M = {}
 
--- A function that returns the next line of an open file, and whether its line break is missing. In place of a line that
--- is longer than any of a journal it returns an empty one, which is none either.
-local function line_reader(path, file)
-  local piece, from = "", 1
+local function missing_message(first, last)
+  return first == last and ("line %d of the chain is missing before this one"):format(first)
+    or ("lines %d to %d of the chain are missing before this one"):format(first, last)
+end
+
+-- A function that returns the next line of a file, and whether its line break is missing; at the end nil, and the
+-- reason if the file cannot be read. In place of a line that is longer than any of a journal it returns an empty one,
+-- which is none either.
+local function line_reader(path)
+  local file, message = io.open(path, "rb")
+  local piece, from = file and "", 1
   return function()
     local parts, length = {}, 0
     while piece do
@@ -49,11 +59,7 @@ local function line_reader(path, file)
         from = at + 1
         break
       end
-      local message
       piece, message = file:read(PIECE)
-      if message then
-        error(files.failure(path, "cannot be read: " .. message), 0)
-      end
       from = 1
     end
     if length > lines.LONGEST_LINE then
@@ -61,71 +67,82 @@ local function line_reader(path, file)
     elseif length > 0 or piece then
       return table.concat(parts), piece == nil
     end
+    if file then
+      file:close()
+      file = nil
+    end
+    return nil, message
   end
 end
 
--- The part that a file's first line names, or nil.
+-- The part that the lines of a file name, or nil.
 local function part_of(path)
-  local file = io.open(path, "rb")
-  local line = file and line_reader(path, file)()
-  if file then
-    file:close()
+  for line in line_reader(path) do
+    local chain = lines.chain(line)
+    if chain then
+      return chain.part
+    end
   end
-  local chain = line and lines.chain(line)
-  return chain and chain.part
 end
 
 local function read_head(path)
   return files.parse_head((whole_files.read(path .. ".head")))
 end
 
----The files of a journal, the oldest first: PATH.1, PATH.2 and so on, as far as they are still there, and PATH.
----@param path string
----@return string[]
-function M.files(path)
+-- The files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH; and the name of
+-- PATH after a rotation.
+local function files_of(path)
   local head = read_head(path)
   local has_last = whole_files.exists(path)
-  local part = (has_last and part_of(path)) or (head and head.part + 1) or 1
-  local list = has_last and { path } or {}
-  while part > 1 and whole_files.exists(path .. "." .. part - 1) do
-    part = part - 1
-    table.insert(list, 1, path .. "." .. part)
+  local list, last = {}, has_last and part_of(path) or head and head.part + 1 or 1
+  for part = 1, last - 1 do
+    local older = path .. "." .. part
+    if list[1] or whole_files.exists(older) then
+      list[#list + 1] = older
+    end
   end
-  return list
+  list[#list + 1] = has_last and path or nil
+  local next_name = path .. "." .. last
+  return list, not whole_files.exists(next_name) and next_name or nil
 end
 
----@class riskscreen.journal.Source where lines come from: an iterator of line, file and number of the line
-
--- The lines of files: text, file, number, and whether the line break is missing. Raises an error object.
-local function lines_of_files(paths)
-  local index, file, number, next_line = 0, nil, 0, nil
+-- The lines of files: text, file, number, whether the line break is missing, and whether no file follows. A file that
+-- cannot be read is a fault. Where there is no other file it raises an error object. A program may rotate the last file
+-- before it is opened: then it is read under its new name.
+local function lines_of_files(paths, tell, new_name)
+  local index, number, next_line = 0, 0, nil
   return function()
     while true do
-      if not file then
-        index = index + 1
-        if not paths[index] then
-          return nil
-        end
-        local message
-        file, message = io.open(paths[index], "rb")
-        if not file then
-          error(files.failure(paths[index], "cannot be read: " .. message, "missing"), 0)
-        end
-        number, next_line = 0, line_reader(paths[index], file)
+      local line, other
+      if next_line then
+        line, other = next_line()
       end
-      local line, is_torn = next_line()
       if line then
         number = number + 1
-        return line, paths[index], number, is_torn
+        return line, paths[index], number, other, not paths[index + 1]
+      elseif other then
+        local path, message = paths[index], "cannot be read: " .. other
+        local reason = whole_files.exists(path) and "unreadable" or "missing"
+        if not paths[2] then
+          error(files.failure(path, message, reason), 0)
+        end
+        tell { file = path, line = 0, reason = reason, message = "the file " .. message }
       end
-      file:close()
-      file = nil
+      index, number = index + 1, 0
+      if new_name and index == #paths and whole_files.exists(new_name) then
+        table.insert(paths, index, new_name)
+        new_name = nil
+      end
+      if not paths[index] then
+        return nil
+      end
+      next_line = line_reader(paths[index])
     end
   end
 end
 
-local function lines_of_store(store, address)
-  local next_line, number = stored.lines(store, address), 0
+local function lines_of_store(store)
+  local next_line, number = stored.lines(store), 0
   return function()
     local line = next_line()
     number = number + 1
@@ -137,32 +154,40 @@ local function is_store(value)
   return type(value) == "table" and type(value.space) == "function"
 end
 
--- The lines of a journal, its files, and the head that was noted.
-local function open(source)
+-- The lines of a journal, each with its chain, its file and its number there; its files, and the head that was noted.
+-- What is no line is a fault, of which `is_end` says whether it is the end of the last file.
+local function open(source, tell)
+  local paths, each, new_name = source, nil, nil
   if is_store(source) then
-    return lines_of_store(source), { "store" }, nil
-  elseif type(source) == "table" then
-    return lines_of_files(source), source, nil
-  end
-  local paths = M.files(source)
-  if not paths[1] then
-    error(files.failure(source, "there is no such file", "missing"), 0)
-  end
-  return lines_of_files(paths), paths, read_head(source)
-end
-
-local function is_list_of_paths(source)
-  for _, path in ipairs(source) do
-    if type(path) ~= "string" then
-      return false
+    paths, each = { "store" }, lines_of_store(source)
+  elseif type(source) == "string" then
+    paths, new_name = files_of(source)
+    if not paths[1] then
+      error(files.failure(source, "there is no such file", "missing"), 0)
     end
   end
-  return true
+  each = each or lines_of_files(paths, tell, new_name)
+  return function()
+    for line, file, number, is_torn, is_last in each do
+      local chain = not is_torn and lines.chain(line)
+      if chain then
+        return line, chain, file, number
+      end
+      local reason, message = is_torn and "torn" or "malformed", is_torn and TORN or MALFORMED
+      tell({ file = file, line = number, reason = reason, message = message }, is_torn and is_last)
+    end
+  end,
+    paths,
+    type(source) == "string" and read_head(source) or nil
 end
 
-local function check_source(what, source, needs_store)
-  local is_path = type(source) == "string" or type(source) == "table" and is_list_of_paths(source)
-  if not is_store(source) and (needs_store or not is_path) then
+local function is_path(value)
+  return type(value) == "string"
+end
+
+local function check_source(what, source)
+  local is_list = type(source) == "table" and build.list_of(source, "paths", is_path)
+  if not (is_path(source) or is_list or is_store(source)) then
     error(what .. ": expected a path, a list of paths or a store (got " .. text.kind(source) .. ")", 3)
   end
 end
@@ -184,17 +209,11 @@ function Check:fault(file, line, seq, reason, message, last)
   self.report.ok = false
 end
 
--- The lines from `first` to `last` are missing before this one. `finish` writes the message, because some of them may
--- still come.
-function Check:missing(file, line, first, last)
-  self:fault(file, line, first, "missing", nil, last)
-end
-
 -- Removes a line from the missing ones, where it belongs to them.
 local function find_missing(self, seq)
   local faults = self.report.faults
   for index, fault in ipairs(faults) do
-    if fault.reason == "missing" and seq >= fault.seq and seq <= fault.last then
+    if fault.last and seq >= fault.seq and seq <= fault.last then
       if fault.seq == fault.last then
         table.remove(faults, index)
       elseif seq == fault.seq then
@@ -221,10 +240,11 @@ function Check:place(chain, file, number)
     if chain.seq == 1 and chain.prev ~= lines.FIRST then
       self:fault(file, number, chain.seq, "replaced", "the first line does not begin a chain")
     elseif chain.part == 1 and chain.seq > 1 then
-      self:missing(file, number, 1, chain.seq - 1)
+      self:fault(file, number, 1, "missing", nil, chain.seq - 1)
     end
   elseif chain.seq > expected then
-    self:missing(file, number, expected, chain.seq - 1)
+    -- Some of them may still come: `finish` writes the message.
+    self:fault(file, number, expected, "missing", nil, chain.seq - 1)
   elseif chain.seq < expected then
     if find_missing(self, chain.seq) then
       local message = ("this is line %d of the chain: it stands too late"):format(chain.seq)
@@ -240,15 +260,8 @@ function Check:place(chain, file, number)
   self.head = { part = chain.part, seq = chain.seq, hash = chain.hash }
 end
 
-function Check:line(line, file, number, is_torn)
-  local chain = lines.chain(line)
-  if is_torn then
-    self:fault(file, number, nil, "torn", "the last line is not complete: the program ended while it wrote")
-    return
-  elseif not chain then
-    self:fault(file, number, nil, "malformed", "this is no line of a journal")
-    return
-  elseif self.hash(chain.content) ~= chain.hash then
+function Check:line(line, chain, file, number)
+  if self.hash(chain.content) ~= chain.hash then
     self:fault(file, number, chain.seq, "changed", "the line does not match its hash: it was changed")
   elseif json.decode(line) == nil then
     self:fault(file, number, chain.seq, "malformed", "the line is not JSON")
@@ -258,11 +271,6 @@ function Check:line(line, file, number, is_torn)
     self:fault(file, number, chain.seq, "replaced", "the line is not the one whose hash was noted")
   end
   self:place(chain, file, number)
-end
-
-local function missing_message(first, last)
-  return first == last and ("line %d of the chain is missing before this one"):format(first)
-    or ("lines %d to %d of the chain are missing before this one"):format(first, last)
 end
 
 -- Finds noted heads after the last line, which then was not the last one, and words the lines that are missing.
@@ -303,47 +311,60 @@ function M.verify(source, options)
   local settings = check.arguments("journal.verify", verify_options, options or {})
   local report = { ok = true, lines = 0, faults = {} }
   local self = setmetatable({ hash = lines.hasher(settings.key), report = report, anchors = {} }, Check)
-  local ok, err = pcall(function()
-    local each, paths, noted = open(source)
+  return errors.result(pcall(function()
+    local each, paths, noted = open(source, function(fault)
+      report.lines = report.lines + math.min(fault.line, 1)
+      self:fault(fault.file, fault.line, nil, fault.reason, fault.message)
+    end)
     report.files = paths
     for _, head in pairs { noted, settings.head } do
       self.anchors[head.seq] = head.seq > 0 and head.hash or nil
     end
-    for line, file, number, is_torn in each do
+    for line, chain, file, number in each do
       report.lines = report.lines + 1
-      self:line(line, file, number, is_torn)
+      self:line(line, chain, file, number)
     end
     self:finish(paths[#paths])
-  end)
-  if not ok then
-    if errors.is(err) then
-      return nil, err
-    end
-    error(err, 0)
-  end
-  report.head = self.head
-  return report
+    report.head = self.head
+    return report
+  end))
 end
 
----Iterates over the entries of a journal, the oldest first. A line that is not JSON raises an error object, as does a
----journal that cannot be read. A torn last line is left out.
+---Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and
+---missing lines are faults. A torn last line is left out: a program may be writing it.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
----@param address? string canonical; only with a store, whose index finds the lines about it
+---@param address? string canonical: only the entries about it
+---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a
+---fault raises an error object
 ---@return fun(): riskscreen.JournalEntry|nil
-function M.entries(source, address)
-  check_source("journal.entries", source, address ~= nil)
+function M.entries(source, address, on_fault)
+  check_source("journal.entries", source)
   text.expect("journal.entries: address", address, "string", true)
-  local each = address and lines_of_store(source, address) or open(source)
+  text.expect("journal.entries: on_fault", on_fault, "function", true)
+  local last
+  local function tell(fault, is_end)
+    if on_fault and not is_end then
+      on_fault(fault)
+    elseif not is_end then
+      local place = fault.line > 0 and ("line %d: "):format(fault.line) or ""
+      error(files.failure(fault.file, place .. fault.message, "damaged"), 0)
+    end
+  end
+  local each = open(source, tell)
   return function()
-    local line, file, number, is_torn = each()
-    if not line or is_torn then
-      return nil
+    for line, chain, file, number in each do
+      local entry = json.decode(line)
+      if not entry then
+        tell { file = file, line = number, reason = "malformed", message = MALFORMED }
+      elseif last and chain.seq > last + 1 then
+        local message = missing_message(last + 1, chain.seq - 1)
+        tell { file = file, line = number, seq = last + 1, reason = "missing", message = message }
+      end
+      last = chain.seq
+      if entry and (not address or entry.address == address) then
+        return entry
+      end
     end
-    local entry = json.decode(line)
-    if type(entry) ~= "table" or type(entry.seq) ~= "number" then
-      error(files.failure(file, ("line %d is no line of a journal"):format(number), "damaged"), 0)
-    end
-    return entry
   end
 end
 

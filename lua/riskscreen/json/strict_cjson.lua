@@ -1,6 +1,6 @@
--- JSON where riskscreen.core is not compiled: lua-cjson with the checks of RFC 8259 that lua-cjson leaves out. Its
--- texts of empty arrays and numbers are corrected. The module refuses every text that the core refuses. Its
--- messages differ, and it gives no position.
+-- JSON where riskscreen.core is not compiled: lua-cjson with the checks of RFC 8259 that lua-cjson leaves out. Tables
+-- and numbers are written here. The module refuses every text that the core refuses. Its messages differ, and it gives
+-- no position.
 local cjson = require "cjson"
 local is_utf8 = require("riskscreen.util.text").is_utf8
 local tables = require "riskscreen.util.tables"
@@ -8,8 +8,7 @@ local tables = require "riskscreen.util.tables"
 local LIMITS = { max_depth = 512, max_size = 2 ^ 26, max_values = 2 ^ 22 }
 local MAX_EXACT = 2 ^ 53 -- above this, doubles skip integers
 local MAX_NESTING = 100 -- tables within each other, when encoding
-local MAX_LENGTH = 2 ^ 31 -- of a list; from there on lua-cjson drops elements
-local MAX_WRITTEN = 1e14 -- lua-cjson writes 14 digits of a number
+local FEW = 10 -- elements of a list that may have any gaps
 
 -- OpenResty's lua-cjson reads every integer beyond 64 bits as the largest or the smallest one.
 local CLAMPED = 2 ^ 63
@@ -163,12 +162,11 @@ function M.decoder(options)
   return decoder
 end
 
--- The text of a number; lua-cjson refuses NaN and infinity later.
 local function number_text(value)
   if math_type(value) == "integer" then
     return ("%d"):format(value)
   elseif value ~= value or value == math.huge or value == -math.huge then
-    return nil
+    error("a number is NaN or infinite", 0)
   end
   local short = ("%.14g"):format(value)
   local written = tonumber(short) == value and short or ("%.17g"):format(value)
@@ -176,64 +174,44 @@ local function number_text(value)
   return (written:gsub(",", "."))
 end
 
--- The JSON text of a value that lua-cjson would write wrongly, or nil.
-local function correction(value)
-  if type(value) == "table" then
-    return next(value) == nil and getmetatable(value) == M.empty_array_mt and "[]" or nil
-  elseif type(value) == "number" and (value % 1 ~= 0 or math.abs(value + 0.0) >= MAX_WRITTEN) then
-    return number_text(value)
-  end
-end
-
--- The value with every corrected value in it replaced by the string "\1<tag>:<text>\1". Tables are copied only where
--- something in them is replaced. Counts the replacements in `count[1]`.
-local function mark(value, tag, count, depth)
-  if type(value) == "table" and depth > MAX_NESTING then
-    error("tables are nested deeper than " .. MAX_NESTING .. " (or one contains itself)", 0)
-  end
-  local text = correction(value)
-  if text then
-    count[1] = count[1] + 1
-    return "\1" .. tag .. ":" .. text .. "\1"
-  elseif type(value) ~= "table" then
-    return value
-  end
-  local copy
-  local is_list, has_great_key = true, false
-  for key, member in pairs(value) do
-    if type(key) == "number" and key >= MAX_LENGTH then
-      has_great_key = true
-    elseif type(key) ~= "number" or key < 1 or key % 1 ~= 0 then
-      is_list = false
+-- The length of a list; nil for a table that is none.
+local function length_of(value)
+  local count, last = 0, 0
+  for key in pairs(value) do
+    if type(key) ~= "number" or key < 1 or key % 1 ~= 0 then
+      return nil
     end
-    local marked = mark(member, tag, count, depth + 1)
-    if marked ~= member then
-      copy = copy or tables.copy(value)
-      copy[key] = marked
-    end
+    count, last = count + 1, math.max(last, key)
   end
-  if is_list and has_great_key then
+  if last > FEW and last > 2 * count then
     error("a list has great gaps", 0)
   end
-  return copy or value
+  return (count > 0 or getmetatable(value) == M.empty_array_mt) and last or nil
 end
 
--- A string of the data may look like a mark. Matches cannot overlap, because a quote inside a string is escaped. So
--- every match is a mark when the numbers agree; otherwise the next tag is tried.
-local function encode(value)
-  local tag = 0
-  while true do
-    local count = { 0 }
-    local text = plainly(writer.encode, mark(value, tag, count, 1))
-    if count[1] == 0 then
-      return text
-    end
-    local result, matches = text:gsub('"\\u0001' .. tag .. ':([^"\\]*)\\u0001"', "%1")
-    if matches == count[1] then
-      return result
-    end
-    tag = tag + 1
+local function encode(value, depth)
+  if type(value) == "number" then
+    return number_text(value)
+  elseif type(value) ~= "table" then
+    return plainly(writer.encode, value)
+  elseif depth > MAX_NESTING then
+    error("tables are nested deeper than " .. MAX_NESTING .. " (or one contains itself)", 0)
   end
+  local parts, length = {}, length_of(value)
+  if length then
+    for index = 1, length do
+      parts[index] = encode(value[index], depth + 1)
+    end
+    return "[" .. table.concat(parts, ",") .. "]"
+  end
+  for key, member in pairs(value) do
+    local name = type(key) == "number" and number_text(key) or key
+    if type(name) ~= "string" then
+      error("a key is a " .. type(key), 0)
+    end
+    parts[#parts + 1] = plainly(writer.encode, name) .. ":" .. encode(member, depth + 1)
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
 end
 
 ---The JSON text of a value, as in riskscreen.json.
@@ -241,7 +219,7 @@ end
 ---@return string|nil text
 ---@return string|nil message
 function M.encode(value)
-  local ok, text = pcall(encode, value)
+  local ok, text = pcall(encode, value, 1)
   if ok then
     return text
   end

@@ -6,6 +6,8 @@ local text = require "riskscreen.util.text"
 
 local ngx = _G.ngx
 
+local UNAVAILABLE = 503
+local RETRY_AFTER = 5 -- seconds: the client's circuit is then probed, by default
 local DEFAULT_BODY = '{"error":"refused","message":"This request is not accepted."}'
 
 local function body(value)
@@ -61,14 +63,16 @@ M.options = {
 
 ---A function that sends the answer and ends the request.
 ---@param settings table checked by `options`
----@return fun()
+---@return fun(request_id: string|nil)
 function M.sender(settings)
   local content = settings.body
   if content == nil then
     content = DEFAULT_BODY
   end
   local status = settings.status
-  return function()
+  return function(request_id)
+    ngx.header["X-Request-Id"] = request_id
+    ngx.header["Retry-After"] = status == UNAVAILABLE and RETRY_AFTER or nil
     for name, value in pairs(settings.headers) do
       ngx.header[name] = value
     end

@@ -42,6 +42,13 @@ local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
 
+-- The id of the request. Each reading of nginx's variable makes a new one, unless the configuration names it.
+local function request_id()
+  local ctx = ngx.ctx
+  ctx.riskscreen_request_id = ctx.riskscreen_request_id or ngx.var.request_id
+  return ctx.riskscreen_request_id
+end
+
 -- The decision of the local lists; or nil. The account's blacklist wins over a local allow list.
 local function listed(self, address, network)
   local decision = self.local_lists:decide(address, network)
@@ -78,7 +85,7 @@ local function decide_one(self, address, network, problem)
   end
   self.recorder:decided(decision.action, source)
   if self.journal then
-    self.journal:record(decision, source, self.policy, address, canonical)
+    self.journal:record(decision, source, self, request_id(), address, canonical)
   end
   return decision, source
 end
@@ -97,18 +104,10 @@ local function decide_all(self, subjects)
 end
 
 local function set_variables(variables, decision, source, action)
-  local var = ngx.var
-  if variables.action then
-    var[variables.action] = decision.action
-  end
-  if variables.source then
-    var[variables.source] = source
-  end
-  if variables.outcome then
-    var[variables.outcome] = action
-  end
-  if variables.reason then
-    var[variables.reason] = text.printable(decision.reasons[1].message, LONGEST_REASON)
+  local reason = text.printable(decision.reasons[1].message, LONGEST_REASON)
+  local values = { action = decision.action, source = source, outcome = action, reason = reason }
+  for name, variable in pairs(variables) do
+    ngx.var[variable] = values[name]
   end
 end
 
@@ -117,7 +116,7 @@ local function find_decision(self, request)
   if exempt and exempt() then
     self.recorder:decided("allow", "exempt")
     if self.journal then
-      self.journal:record(EXEMPT, "exempt", self.policy)
+      self.journal:record(EXEMPT, "exempt", self, request_id())
     end
     return EXEMPT, "exempt"
   end
@@ -141,19 +140,19 @@ local function decide(self, request)
   return decision, source, action
 end
 
-local function log(location, decision, source, action)
+local function log(location, decision, source, action, id)
   local message = text.printable(decision.reasons[1].message, LONGEST_REASON)
   local verb = location.monitor and "would " or ""
   local subject = ("%s on %s"):format(text.show(decision.address), text.show(decision.network))
   local differs = decision.action ~= action and source ~= "invalid"
   local origin = differs and source .. ", decision " .. decision.action or source
-  ngx.log(location.log, "riskscreen: ", verb, action, " (", origin, "): ", subject, ": ", message)
+  ngx.log(location.log, "riskscreen: ", verb, action, " (", origin, "): ", subject, ": ", message, "; request ", id)
 end
 
 local function decide_and_log(self, request)
   local decision, source, action = decide(self, request)
   if action ~= "allow" then
-    log(self.own_location, decision, source, action)
+    log(self.own_location, decision, source, action, request_id())
   end
   return decision, source, action
 end
@@ -261,7 +260,7 @@ function Gate:enforce(request)
   end
   local decision, source, action = decide_and_log(gate, given)
   if action ~= "allow" then
-    return gate.own_location:deny(decision, source, action)
+    return gate.own_location:deny(decision, source, action, request_id())
   end
   return decision, source
 end

@@ -2,13 +2,16 @@
 -- writes them, a few at a time, and the rest when the worker ends. All workers write to one file.
 
 local build = require "riskscreen.options.build"
+local files = require "riskscreen.util.files"
 local journals = require "riskscreen.journal"
 local tables = require "riskscreen.util.tables"
 
 local ngx = _G.ngx
 
+local PAUSE = 0.001 -- seconds; ngx.sleep(0) would not let other requests run
 local SLICE = 50 -- lines that are written at once; a worker serves no request meanwhile
 local LOCK_TIMEOUT = 0.5 -- seconds
+local ALARM_EVERY = 60 -- seconds between two lines of the error log for one reason
 
 -- Where decisions come from, as the gate calls it.
 local sources = {
@@ -31,6 +34,11 @@ local options = {
     type = "string",
     doc = "The file. Workers must be allowed to write to its directory.",
   },
+  build.flag(
+    "required",
+    false,
+    "true: nginx does not start, or reload, if the master finds that the file cannot be written."
+  ),
   build.seconds("interval", 1, "How often each worker writes its decisions.", 0.01, 3600),
 }
 for _, option in ipairs(journals.options) do
@@ -47,6 +55,7 @@ end
 ---@field private started boolean
 ---@field private is_ending boolean
 ---@field private lost integer decisions that were reported as lost
+---@field private alarm_at table<string, number> by reason: the time of the next line in the error log
 local Journal = {}
 Journal.__index = Journal
 
@@ -58,6 +67,19 @@ local function sleeper(self)
       while os.clock() - started < seconds do -- luacheck: ignore 542
       end
     end
+  end
+end
+
+-- Counts and tells that decisions cannot be written, or that `total` of them are lost by now.
+local function alarm(self, total, failure)
+  local lost = math.max(total - self.lost, 0)
+  self.recorder:count("recorded", lost > 0 and "lost" or "failed", math.max(lost, 1))
+  self.lost = self.lost + lost
+  local reason = failure.reason or "other"
+  if ngx.now() >= (self.alarm_at[reason] or 0) then
+    self.alarm_at[reason] = ngx.now() + ALARM_EVERY
+    local figures = "; of this worker %d decisions wait, and %d are lost"
+    ngx.log(ngx.ERR, "riskscreen: ", tostring(failure), figures:format(self.journal:stats().waiting, self.lost))
   end
 end
 
@@ -76,7 +98,7 @@ local function flush(self)
     if not flush_slice(self) then
       return
     elseif not self.is_ending then
-      ngx.sleep(0)
+      ngx.sleep(PAUSE)
     end
   end
 end
@@ -85,7 +107,12 @@ end
 function Journal:finish()
   self.is_ending = true
   flush(self)
-  self.journal:close()
+  local _, err = self.journal:close()
+  local stats = self.journal:stats()
+  if stats.waiting > 0 then
+    self.alarm_at = {}
+    alarm(self, stats.lost + stats.waiting, err)
+  end
 end
 
 local function start(self)
@@ -104,16 +131,19 @@ local function start(self)
   end) and true or false
 end
 
-local function record(self, decision, source, policy, input, canonical)
+local function record(self, decision, source, gate, request_id, input, canonical)
   if not self.started and not self.is_ending then
     start(self)
   end
+  local location = gate.own_location
   self.journal:append(decision, {
     input = input,
     address = canonical,
     source = sources[source],
-    policy = policy,
-    request_id = ngx.var.request_id,
+    policy = gate.policy,
+    outcome = location:effective_action(decision, source),
+    monitor = location.monitor,
+    request_id = request_id,
     hide = self.hide,
     is_final = true,
   })
@@ -125,14 +155,36 @@ end
 ---Records a decision later. Never fails a request.
 ---@param decision riskscreen.Decision which nobody changes
 ---@param source string as the gate calls it
----@param policy riskscreen.Policy
+---@param gate riskscreen.nginx.Gate that decided
+---@param request_id string|nil
 ---@param input? any
 ---@param canonical? string
-function Journal:record(decision, source, policy, input, canonical)
-  local ok, message = pcall(record, self, decision, source, policy, input, canonical)
+function Journal:record(decision, source, gate, request_id, input, canonical)
+  local ok, message = pcall(record, self, decision, source, gate, request_id, input, canonical)
   if not ok then
     ngx.log(ngx.ERR, "riskscreen: a decision was not recorded: ", tostring(message))
   end
+end
+
+-- Why this process cannot write a file. It leaves none behind: the workers could not write to one of the master's.
+local function unwritable(path)
+  local is_there = files.exists(path)
+  local tried = is_there and path or path .. ".tried"
+  local file, message = io.open(tried, "ab")
+  if file then
+    file:close()
+    message = not is_there and select(2, os.remove(tried)) or nil
+  end
+  return message
+end
+
+-- Why the journal cannot be written, as far as the master can tell.
+local function problem_of(path, given)
+  local problem = unwritable(path) or unwritable(path .. ".head")
+  if not problem and files.exists(path) and files.exists(path .. ".head") then
+    problem = select(2, journals.file(path, tables.without(given, "buffer"))) -- without a buffer it is opened at once
+  end
+  return problem
 end
 
 local M = { options = options }
@@ -150,8 +202,9 @@ function M.new(settings, recorder, hide)
     started = false,
     is_ending = false,
     lost = 0,
+    alarm_at = {},
   }, Journal)
-  local journal, err = journals.file(settings.path, {
+  local given = {
     record = settings.record,
     key = settings.key,
     max_size = settings.max_size,
@@ -160,21 +213,15 @@ function M.new(settings, recorder, hide)
     lock_timeout = LOCK_TIMEOUT,
     sleep = sleeper(self),
     on_failure = function(failure)
-      local lost = self.journal:stats().lost
-      if lost > self.lost then
-        self.recorder:count("recorded", "lost", lost - self.lost)
-      end
-      -- One line for the first of many lost decisions.
-      if lost == self.lost or self.lost == 0 then
-        ngx.log(ngx.WARN, "riskscreen: ", tostring(failure))
-      end
-      self.lost = lost
+      alarm(self, self.journal:stats().lost, failure)
     end,
-  })
-  if not journal then
-    return nil, "journal: " .. tostring(err)
+  }
+  local problem
+  self.journal, problem = journals.file(settings.path, given)
+  problem = problem or settings.required and problem_of(settings.path, given)
+  if problem then
+    return nil, "journal: " .. tostring(problem)
   end
-  self.journal = journal
   return self
 end
 

@@ -15,6 +15,7 @@ local levels = { debug = "DEBUG", info = "INFO", notice = "NOTICE", warn = "WARN
 ---@class riskscreen.nginx.Location
 ---@field monitor boolean
 ---@field exempt? fun(): boolean
+---@field methods? fun(): string|nil why the request's method is refused
 ---@field timeout number seconds
 ---@field network? riskscreen.nginx.Reader
 ---@field subjects? riskscreen.nginx.SubjectReader[]
@@ -22,7 +23,7 @@ local levels = { debug = "DEBUG", info = "INFO", notice = "NOTICE", warn = "WARN
 ---@field on_invalid riskscreen.nginx.EffectiveAction
 ---@field variables? table<string, string>
 ---@field log integer the level
----@field private answers table<string, fun()> by effective action; also `unknown` and `invalid` if they are set
+---@field private answers table<string, fun(request_id: string|nil)> by effective action; also `unknown` and `invalid`
 local Location = {}
 
 ---@alias riskscreen.nginx.EffectiveAction "allow"|"review"|"block"
@@ -60,14 +61,15 @@ end
 ---@param decision riskscreen.Decision
 ---@param source string
 ---@param action "review"|"block"
-function Location:deny(decision, source, action)
+---@param request_id string|nil
+function Location:deny(decision, source, action, request_id)
   local special
   if source == "invalid" then
     special = self.answers.invalid
   elseif decision.action == "unknown" then
     special = self.answers.unknown
   end
-  return (special or self.answers[action])()
+  return (special or self.answers[action])(request_id)
 end
 
 local function answers_of(checked)
@@ -97,6 +99,7 @@ function M.new(checked)
   return tables.object(Location, {
     monitor = checked.monitor,
     exempt = checked.exempt,
+    methods = checked.methods,
     timeout = checked.timeout,
     network = checked.network,
     subjects = readers_of(checked),

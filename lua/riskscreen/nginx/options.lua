@@ -101,6 +101,13 @@ M.location = {
     input.exempt,
     "Callers that pass without a lookup: addresses, networks, and functions that return true."
   ),
+  build.checked(
+    "methods",
+    "table",
+    input.methods,
+    'Methods such as "POST"; a request with another one is invalid, and so is one with a header that overrides it. '
+      .. "HEAD counts as GET. By default all methods are accepted."
+  ),
   timeout(3, "How long a request may wait for its decision."),
   build.group("block", deny_response.options, "The answer to a blocked request."),
   build.group("review", deny_response.options, "The answer to a request for review; by default that of `block`."),
@@ -122,8 +129,9 @@ M.location = {
 }
 
 -- nginx drops the environment variables that its configuration does not name, so os.getenv returns nil.
-local ENV_HINT = "; if os.getenv returned nil: nginx passes on only the environment variables that nginx.conf declares "
-  .. "outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo passes on none without -E"
+local ENV_HINT = " (got nil); if os.getenv returned nil: nginx passes on only the environment variables that nginx.conf "
+  .. "declares outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo passes on none "
+  .. "without -E"
 
 local function client(value)
   if type(value.screen) == "function" then
@@ -131,14 +139,12 @@ local function client(value)
   end
   local missing = {}
   for _, name in ipairs { "base_url", "access_key" } do
-    if value[name] == nil then
+    if value[name] == nil and not (name == "base_url" and value.transport) then
       missing[#missing + 1] = "client." .. name
     end
   end
-  if missing[2] then
-    return nil, "lacks options: " .. table.concat(missing, " and ") .. " are nil" .. ENV_HINT
-  elseif missing[1] then
-    return nil, "lacks an option: " .. missing[1] .. " is nil" .. ENV_HINT
+  if missing[1] then
+    return nil, "needs " .. table.concat(missing, " and ") .. ENV_HINT
   end
   return value
 end

@@ -211,7 +211,7 @@ M.options = tables.concat({
   build.object(
     "journal",
     "riskscreen.Journal",
-    "riskscreen.journal.file, .call or .store",
+    "riskscreen.journal.file or .store",
     "The record of the decisions of `screen` and `screen_all`."
   ),
   {

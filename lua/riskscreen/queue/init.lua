@@ -1,9 +1,11 @@
 -- A queue in Redis. Producers add addresses or transactions, and workers of any machine screen them. Each input gets
--- exactly one result, or becomes a dead letter. scripts.lua changes the queue, worker.lua screens, and
--- status.lua counts.
+-- exactly one result, or becomes a dead letter. scripts.lua changes the queue, entries.lua reads its streams,
+-- worker.lua screens, and status.lua counts.
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
+local digest = require "riskscreen.address.digest"
+local entries = require "riskscreen.queue.entries"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local kept = require "riskscreen.json.kept"
@@ -11,13 +13,15 @@ local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
 local statuses = require "riskscreen.queue.status"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local workers = require "riskscreen.queue.worker"
 
 local GROUP = "workers"
 local BATCH = 500 -- inputs that are added at once, and results that are read at once
 local FULL_PAUSE = 0.2 -- seconds until a full queue is tried again
-local LONGEST_SOURCE = 200 -- bytes
+local DIGEST = 16 -- bytes of the digest of rows
+local LONGEST_NAME = 200 -- bytes of a run
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
 local REPLICA_WAIT, REPLICA_TRIES = 0.1, 10 -- seconds of each wait for replicas
 
@@ -31,25 +35,10 @@ M.options = {
   build.text("name", build.forms.word, "The name of the queue.", "default"),
   build.count("capacity", "inputs", 100000, 1, 100000000, "The most inputs that wait; then `add` waits."),
   build.count("results", "results", 100000, 1, 100000000, "The most results that nobody has read; then workers wait."),
-  build.number(
-    "remember",
-    "seconds",
-    600,
-    0,
-    86400,
-    "How long an address's outcome is used for further inputs with the same address, by workers whose service, "
-      .. "account, policy and options are the same; 0: not at all."
-  ),
+  build.number("remember", "seconds", 600, 0, 86400, "How long an outcome serves further inputs; 0: not at all."),
   build.seconds("claim_after", 60, "Time after which the jobs of a silent worker are given to another.", 1, 3600),
   build.count("deliveries", "workers", 5, 1, 1000, "Workers that may get a job and die; then it is a dead letter."),
-  build.count(
-    "replicas",
-    "replicas",
-    0,
-    0,
-    100,
-    "Replicas that must have inputs before `add` returns, and results before they are read."
-  ),
+  build.count("replicas", "replicas", 0, 0, 100, "Replicas that must have what `add` has added and `results` returns."),
 }
 
 M.worker_options = workers.options
@@ -62,13 +51,10 @@ M.worker_options = workers.options
 
 ---@class riskscreen.QueueResult
 ---@field position string in the order of the results, for `forget` and `results`
----@field id string source and row of the input, such as "customers.csv/17": the same whenever it is read
----@field source string
+---@field id string run and row of the input, such as "march/17": the same whenever it is read
+---@field source string the run
 ---@field row integer
----@field address? string
----@field network? string
----@field transaction? table
----@field fields? table<string, any>
+---@field input riskscreen.QueueInput
 ---@field action riskscreen.Action
 ---@field reasons string[]
 ---@field risks string[] such as "high / hack"
@@ -126,7 +112,8 @@ function Queue:prepare()
   return true
 end
 
--- The subject of an input, its text, and the outcome of one that cannot be screened.
+-- The subject of an input, its text, and the outcome of one that cannot be screened. Only a worker knows the networks
+-- that its operator has added, so an unknown network is the worker's to judge.
 local function read_input(input)
   local key, item, problem = "", "{}"
   if type(input) ~= "table" then
@@ -136,9 +123,14 @@ local function read_input(input)
     item = item or "{}"
   end
   if not problem and type(input.transaction) ~= "table" then
-    problem = select(2, addresses.validate(input.address, input.network, "format"))
+    local address, network = input.address, input.network
+    -- The worker's client knows the networks that its operator has added.
+    local may_be_added = type(network) == "string"
+      and type(address) == "string"
+      and not addresses.network_names[network]
+    problem = not may_be_added and select(2, addresses.validate(address, network, "format")) or nil
     -- A worker may refuse a wrong checksum: such a text has no share in the outcome of the address.
-    key = addresses.key(input.address, input.network, "checksum") or ""
+    key = may_be_added and network .. " " .. address or addresses.key(address, network, "checksum") or ""
   end
   if not problem then
     return key, item, ""
@@ -150,8 +142,11 @@ end
 
 -- The reply to a command that reads, once enough replicas have the entries that it has read. One connection sends all,
 -- so that one server has read and has asked its replicas. WAIT covers the writes before that of its own connection.
-local function read_replicated(self, command)
+local function safely(self, command)
   local wanted, acknowledged = self.settings.replicas, 0
+  if wanted == 0 then
+    return self.redis:call(unpack(command))
+  end
   for _ = 1, REPLICA_TRIES do
     local replies, err = self.redis:pipeline {
       command,
@@ -172,67 +167,112 @@ local function read_replicated(self, command)
   return nil, errors.new("storage", message:format(acknowledged, wanted), { reason = "busy", retryable = true })
 end
 
--- Whether the queue keeps the rows of a source up to one, also after a failover. Returns nil and an error if that is
--- not known.
-local function keeps_rows(self, source, last)
-  if self.settings.replicas == 0 then
-    return true
-  end
-  local row, err = read_replicated(self, { "HGET", self.base .. "sources", source })
-  if row == nil then
-    return nil, err
-  end
-  return (tonumber(row) or 0) >= last
+---@class riskscreen.queue.Run the rows that `add` reads
+---@field name string
+---@field row integer the last row that was read
+---@field digest string of all rows up to it
+---@field last string the last row that the queue has, as in Redis: its number and its digest
+---@field known integer its number
+---@field known_digest? string
+---@field batch string[] digest, key, item and outcome of each row behind it
+---@field totals { rows: integer, added: integer, invalid: integer }
+---@field on_progress? fun(totals: table)
+
+local function refusal(run, problem)
+  local message = "queue: the run %s has %.0f rows, and %s. A run with another name screens all rows"
+  local fields = { field = "inputs", sent = false }
+  return errors.new("invalid_argument", message:format(text.show(run.name), run.known, problem), fields)
 end
 
--- Adds a batch of rows, and waits while the queue is full. Returns nil and an error, or the counts.
-local function add_batch(self, source, first, batch, totals)
-  local rows = #batch / 3
-  while true do
-    local arguments = { self.base, source, first, self.settings.capacity }
-    for index = 1, #batch do
-      arguments[index + 4] = batch[index]
-    end
-    local reply, err = self.redis:script(scripts.add, self.keys, arguments)
-    if not reply then
-      return nil, err
-    end
-    totals.added, totals.invalid = totals.added + reply[2], totals.invalid + reply[3]
-    local is_added = reply[1] >= first + rows - 1
-    if is_added then
-      is_added, err = keeps_rows(self, source, reply[1])
-    end
-    if is_added or err then
-      return is_added, err
-    end
-    runtime.sleep(FULL_PAUSE)
-  end
-end
+local OTHER_ROWS = "these begin with other rows: one was changed, inserted or removed"
 
-local function iterator_of(inputs)
-  if type(inputs) == "function" then
-    return inputs
+-- Takes the last row that the queue has. Rows of the batch that it has already are passed over. Returns an error if
+-- they are other rows, or if Redis has lost rows.
+local function take_last(run, last)
+  local number, known_digest = last:match "^(%d+) ?(%x*)$"
+  local known = tonumber(number) or 0
+  if known < run.known then
+    local message = "queue: Redis has lost rows of the run %s: add the same rows again, from the first one on"
+    return errors.new("storage", message:format(text.show(run.name)), { reason = "lost", retryable = true })
   end
-  local index = 0
-  return function()
-    index = index + 1
-    return inputs[index]
+  local passed = math.min(known, run.row) - run.known
+  run.last, run.known, run.known_digest = last, known, known_digest or ""
+  if passed > 0 then
+    local is_same = known > run.row or known_digest == "" or known_digest == run.batch[4 * passed - 3]
+    run.batch = { unpack(run.batch, 4 * passed + 1) }
+    return not is_same and refusal(run, OTHER_ROWS) or nil
   end
 end
 
----Adds inputs, and waits while the queue is full. Rows of the source that the queue has already are passed over. So
----after a failure of Redis, or any other end, repeat `add` with the same inputs in the same order.
----@param source string name of the inputs, such as the name of their file
+-- Asks for the last row that the queue has of a run. Returns an error.
+local function ask_last(self, run)
+  local last, err = safely(self, { "HGET", self.base .. "sources", run.name })
+  return err or take_last(run, last or "")
+end
+
+-- Adds the rows of the batch, and waits while the queue is full. Returns an error.
+local function add_batch(self, run)
+  while run.batch[1] do
+    local first = { self.base, run.name, run.last, run.known, self.settings.capacity }
+    local reply, err = self.redis:script(scripts.add, self.keys, tables.concat(first, run.batch))
+    if reply then
+      run.totals.added, run.totals.invalid = run.totals.added + reply[2], run.totals.invalid + reply[3]
+      err = take_last(run, reply[1])
+    end
+    if err then
+      return err
+    elseif run.batch[1] and reply[2] == 0 then
+      runtime.sleep(FULL_PAUSE)
+    end
+  end
+  if run.on_progress then
+    run.on_progress(run.totals)
+  end
+end
+
+-- Takes the next input. Returns an error if the queue has another one in its row.
+local function take_input(run, input)
+  -- A function has no fingerprint; it cannot be kept either.
+  local is_plain, content = pcall(tables.fingerprint, input)
+  run.row, run.totals.rows = run.row + 1, run.row + 1
+  run.digest = text.hex(digest.sha256(run.digest .. (is_plain and content or "")):sub(1, DIGEST))
+  if run.row > run.known then
+    local size = #run.batch
+    run.batch[size + 1] = run.digest
+    run.batch[size + 2], run.batch[size + 3], run.batch[size + 4] = read_input(input)
+  elseif run.row == run.known and run.known_digest ~= "" and run.known_digest ~= run.digest then
+    return refusal(run, OTHER_ROWS)
+  end
+end
+
+-- Adds the rows of a run from the first one on. Returns the totals, or nil and an error.
+local function add_run(self, name, read, on_progress)
+  local totals = { rows = 0, added = 0, invalid = 0 }
+  local run = { name = name, row = 0, digest = "", last = "", known = 0, batch = {}, totals = totals }
+  run.on_progress = on_progress
+  local err, input = ask_last(self, run), true
+  while input ~= nil and not err do
+    input = read()
+    err = input ~= nil and take_input(run, input) or nil
+    if not err and (input == nil or run.row % BATCH == 0) then
+      err = add_batch(self, run)
+    end
+  end
+  err = err or ask_last(self, run) or run.row < run.known and refusal(run, ("these are %.0f"):format(run.row)) or nil
+  return not err and totals or nil, err
+end
+
+---Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So
+---after any end repeat `add` with the same inputs in the same order. Further inputs may follow; other ones are refused.
+---Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost".
+---@param run string name of the run: another one screens the same inputs anew
 ---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
 ---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer })
 ---@return { rows: integer, added: integer, invalid: integer }|nil totals
 ---@return riskscreen.Error|nil err
-function Queue:add(source, inputs, on_progress)
-  if type(source) ~= "string" or source == "" or #source > LONGEST_SOURCE or source:find "%c" then
-    error(
-      ("queue:add: source must be a text of at most %d bytes (got %s)"):format(LONGEST_SOURCE, text.show(source)),
-      2
-    )
+function Queue:add(run, inputs, on_progress)
+  if type(run) ~= "string" or run == "" or #run > LONGEST_NAME or run:find "%c" then
+    error(("queue:add: run must be a text of at most %d bytes (got %s)"):format(LONGEST_NAME, text.show(run)), 2)
   elseif type(inputs) ~= "function" and type(inputs) ~= "table" then
     error(("queue:add: inputs must be a list or a function (got %s)"):format(text.kind(inputs)), 2)
   end
@@ -240,27 +280,29 @@ function Queue:add(source, inputs, on_progress)
   if not ok then
     return nil, err
   end
-  local totals = { rows = 0, added = 0, invalid = 0 }
-  local read, batch, finished = iterator_of(inputs), {}, false
-  while not finished do
-    local input = read()
-    finished = input == nil
-    if not finished then
-      totals.rows = totals.rows + 1
-      batch[#batch + 1], batch[#batch + 2], batch[#batch + 3] = read_input(input)
+  local totals
+  repeat
+    local index = 0
+    totals, err = add_run(self, run, type(inputs) == "function" and inputs or function()
+      index = index + 1
+      return inputs[index]
+    end, on_progress)
+  until totals or err.reason ~= "lost" or type(inputs) == "function"
+  return totals, err
+end
+
+-- The entries of a stream behind a position.
+local function read_stream(self, stream, after)
+  local list
+  repeat
+    local range = { "XRANGE", self.base .. stream, after and "(" .. after or "-", "+", "COUNT", BATCH }
+    local reply, err = safely(self, range)
+    if not reply then
+      return nil, err
     end
-    if #batch == 3 * BATCH or (finished and #batch > 0) then
-      ok, err = add_batch(self, source, totals.rows - #batch / 3 + 1, batch, totals)
-      if not ok then
-        return nil, err
-      end
-      batch = {}
-      if on_progress then
-        on_progress(totals)
-      end
-    end
-  end
-  return totals
+    list, after = entries.read(self, stream, reply)
+  until list[1] or not after
+  return list
 end
 
 ---Reads results in their order.
@@ -271,77 +313,68 @@ end
 function Queue:results(after, seconds)
   text.expect("queue:results: after", after, "string", true)
   text.expect("queue:results: seconds", seconds, "number", true)
-  local command = { "XREAD", "COUNT", BATCH, "STREAMS", self.base .. "results", after or "0-0" }
-  local reply, err
   if seconds and seconds > 0 then
-    local block = math.ceil(math.min(seconds, LONGEST_WAIT) * 1000)
-    reply, err = self.redis:wait(LONGEST_WAIT, "XREAD", "BLOCK", block, unpack(command, 2))
-  else
-    reply, err = self.redis:call(unpack(command))
+    local block, key = math.ceil(math.min(seconds, LONGEST_WAIT) * 1000), self.base .. "results"
+    local found, err =
+      self.redis:wait(LONGEST_WAIT, "XREAD", "COUNT", 1, "BLOCK", block, "STREAMS", key, after or "0-0")
+    if not found then
+      return not err and {} or nil, err
+    end
   end
-  if reply and self.settings.replicas > 0 then
-    reply, err = read_replicated(self, command)
+  local list, err = read_stream(self, "results", after)
+  for index, entry in ipairs(list or {}) do
+    local outcome = json.decode(entry.outcome or "") or { action = "unknown", reasons = {}, risks = {} }
+    list[index] = entries.result(outcome, entry)
   end
-  if reply == nil then
-    return nil, err
-  end
-  local list = {}
-  for index, entry in ipairs(reply and reply[1][2] or {}) do
-    local fields = redis.fields(entry[2])
-    local outcome = json.decode(fields.outcome) or { action = "unknown", reasons = {}, risks = {} }
-    list[index] = workers.result_of(outcome, fields)
-    list[index].position = entry[1]
-  end
-  return list
+  return list, err
 end
 
----Removes results up to a position: they have been read.
----@param position string
+---Removes results, because they were read.
+---@param read riskscreen.QueueResult[]|string the results; or a position: all up to it. After a failover with lost
+---changes a position may be that of a result that nobody has read.
 ---@return integer|nil removed
 ---@return riskscreen.Error|nil err
-function Queue:forget(position)
-  text.expect("queue:forget: position", position, "string")
-  local milliseconds, number = position:match "^(%d+)%-(%d+)$"
+function Queue:forget(read)
+  if type(read) == "table" then
+    for _, result in ipairs(read) do
+      text.expect("queue:forget: the position of a result", type(result) == "table" and result.position, "string")
+    end
+    return entries.remove(self, "results", read)
+  end
+  local milliseconds, number = tostring(read):match "^(%d+)%-(%d+)$"
   if not milliseconds then
-    error(("queue:forget: expected the position of a result (got %s)"):format(text.show(position)), 2)
+    error(("queue:forget: expected results, or the position of one (got %s)"):format(text.show(read)), 2)
   end
   return self.redis:call("XTRIM", self.base .. "results", "MINID", ("%s-%.0f"):format(milliseconds, number + 1))
 end
 
 ---The dead letters, oldest first: inputs that no worker could finish.
 ---@param after? string
----@return { position: string, id: string, source: string, row: integer, address?: string, network?: string,
----transaction?: table, fields?: table, reason: string }[]|nil letters at most 500
+---@return { position: string, id: string, source: string, row: integer, input: riskscreen.QueueInput,
+---reason: string }[]|nil letters at most 500
 ---@return riskscreen.Error|nil err
 function Queue:dead(after)
   text.expect("queue:dead: after", after, "string", true)
-  local reply, err = self.redis:call("XRANGE", self.base .. "dead", after and "(" .. after or "-", "+", "COUNT", BATCH)
-  if reply == nil then
-    return nil, err
+  local list, err = read_stream(self, "dead", after)
+  for index, entry in ipairs(list or {}) do
+    list[index] = entries.result({ reason = entry.reason }, entry)
   end
-  local list = {}
-  for index, entry in ipairs(reply) do
-    local fields = redis.fields(entry[2])
-    list[index] = workers.result_of({ position = entry[1], reason = fields.reason }, fields)
-  end
-  return list
+  return list, err
 end
 
 ---Makes all dead letters jobs again.
 ---@return integer|nil count
 ---@return riskscreen.Error|nil err
 function Queue:requeue()
-  local sum = 0
-  while true do
-    local count, err = self.redis:script(scripts.requeue, self.keys, { self.base, BATCH })
-    if not count then
-      return nil, err
-    end
-    sum = sum + count
-    if count < BATCH then
-      return sum
+  local sum, count, list, err = 0, 0, read_stream(self, "dead")
+  while list and list[1] and count do
+    count, err = self.redis:script(scripts.requeue, self.keys, entries.pairs({ self.base }, list))
+    sum = sum + (count or 0)
+    if count then
+      list, err = read_stream(self, "dead")
     end
   end
+  return not err and sum or nil, err
 end
 
 ---The state of the queue.

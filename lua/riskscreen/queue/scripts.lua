@@ -2,9 +2,13 @@
 -- job for the same subject, a result, or a dead letter. An input whose subject has an outcome becomes a job with that
 -- outcome. Its worker asks the local lists. It uses the outcome only if the outcome's identity is its own.
 --
+-- Redis undoes nothing if a script fails in the middle. So each script first reads the keys on which a change could
+-- fail, and asks whether the user may run every command. A key of another type or an ACL ends it before it writes.
+-- Redis before 7.0 cannot tell the rights. There an input is added to its new place before it leaves the old one.
+--
 -- Keys of a queue, all with its prefix:
 --   jobs, results, dead   streams
---   sources               hash: the last row of each source that was added
+--   sources               hash: the last row of each run, and the digest of the run's rows up to it
 --   counts                hash
 --   seen:SUBJECT          "*" while a job is under way, then its outcome for some time
 --   followers:SUBJECT     list: ids and items of the inputs that wait for that job
@@ -12,140 +16,196 @@
 
 local redis = require "riskscreen.redis"
 
--- The beginning of the scripts. The first commands only read: a key of another type ends a script before it writes.
 local common = [=[
 local base = ARGV[1]
 local jobs, results, dead = base .. 'jobs', base .. 'results', base .. 'dead'
 local sources, counts = base .. 'sources', base .. 'counts'
-redis.call('XLEN', jobs)
-redis.call('XLEN', results)
-redis.call('XLEN', dead)
+local writes = {
+  { 'XACK', jobs, 'group', '0-0' }, { 'HSET', sources, 'a', 'b' }, { 'HINCRBY', counts, 'a', '1' },
+  { 'SET', base .. 'seen:', '*' }, { 'DEL', base .. 'seen:' }, { 'RPUSH', base .. 'followers:', 'a' },
+  { 'LTRIM', base .. 'followers:', '0', '0' }, { 'INCRBY', base .. 'rate:', '1' }, { 'EXPIRE', base .. 'rate:', '1' },
+}
+for _, stream in ipairs({ jobs, results, dead }) do
+  redis.call('XLEN', stream)
+  writes[#writes + 1] = { 'XADD', stream, '*', 'a', 'b' }
+  writes[#writes + 1] = { 'XDEL', stream, '0-0' }
+end
+]=] .. redis.permitted "writes" .. [=[
 local following = tonumber(redis.call('HGET', counts, 'following') or '0')
+-- The states and the followers of subjects, as they are after the changes that the script makes.
+local states, lists = {}, {}
+local function state_of(key)
+  if states[key] == nil then states[key] = redis.call('GET', base .. 'seen:' .. key) end
+  return states[key]
+end
+local function followers_of(key, last)
+  lists[key] = lists[key] or redis.call('LRANGE', base .. 'followers:' .. key, 0, last or -1)
+  return lists[key]
+end
 local function count(name, number)
   if number ~= 0 then redis.call('HINCRBY', counts, name, number) end
 end
 local function enqueue(id, key, item, outcome)
-  local state = outcome or key ~= '' and redis.call('GET', base .. 'seen:' .. key)
+  local state = outcome or key ~= '' and state_of(key)
   if state == '*' then
     redis.call('RPUSH', base .. 'followers:' .. key, id, item)
     count('following', 1)
     return
-  elseif not state and key ~= '' then
-    redis.call('SET', base .. 'seen:' .. key, '*')
   end
   redis.call('XADD', jobs, '*', 'id', id, 'key', key, 'item', item, 'kept', state or '')
-end
--- Calls finish(id, item) for the inputs that wait for the same subject.
-local function release(key, finish)
-  if key == '' then return 0 end
-  local list = redis.call('LRANGE', base .. 'followers:' .. key, 0, -1)
-  if #list == 0 then return 0 end
-  redis.call('DEL', base .. 'followers:' .. key)
-  count('following', -#list / 2)
-  for index = 1, #list, 2 do finish(list[index], list[index + 1]) end
-  return #list / 2
-end
-]=]
-
--- Arguments: prefix, source, number of the first row, capacity; then key, item and outcome of each row. A row with an
--- outcome needs no job. Returns the last row that the queue has, and how many were added, and were invalid.
-local add = [=[
-local source, first, capacity = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local position = tonumber(redis.call('HGET', sources, source) or '0')
-local room = capacity - redis.call('XLEN', jobs) - following
-local added, invalid, row = 0, 0, first
-for index = 5, #ARGV, 3 do
-  if row > position then
-    if room <= 0 then break end
-    local id = source .. '/' .. string.format('%.0f', row)
-    local key, item, outcome = ARGV[index], ARGV[index + 1], ARGV[index + 2]
-    if outcome ~= '' then
-      redis.call('XADD', results, '*', 'id', id, 'item', item, 'outcome', outcome)
-      invalid = invalid + 1
-    else
-      enqueue(id, key, item)
-      room = room - 1
-    end
-    added, position = added + 1, row
+  if not state and key ~= '' then
+    redis.call('SET', base .. 'seen:' .. key, '*')
+    states[key] = '*'
   end
-  row = row + 1
 end
-if added > 0 then
-  redis.call('HSET', sources, source, string.format('%.0f', position))
-  count('added', added)
-  count('done', invalid)
+-- An entry of a stream, if it still has this id. A failover may give its position to another one.
+local function entry_of(stream, position, id)
+  local found = redis.call('XRANGE', stream, position, position)[1]
+  local fields = { position = position, id = '', key = '', item = '' }
+  for index = 1, found and #found[2] or 0, 2 do fields[found[2][index]] = found[2][index + 1] end
+  return found and fields.id == id and fields or nil
 end
-return { position, added, invalid }
 ]=]
 
--- Arguments: prefix, group, seconds that outcomes are remembered; then entry, key, id, item, outcome and use of each
--- job. The use of an outcome: 'shared', it came with the job; 'remember', other inputs may use it; 'own', they may not.
--- A job that another worker has finished is passed over. Returns how many inputs were finished, and how many results
--- wait.
+-- Arguments: prefix, run, the last row that the producer knows with its digest, the number of that row, capacity; then
+-- digest, key, item and outcome of each row. A row with an outcome needs no job. Returns the last row that the queue
+-- has with its digest, and how many were added, and were invalid: none if the producer does not know the last row.
+local add = [=[
+local source, row, capacity = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
+local last = redis.call('HGET', sources, source) or ''
+if last ~= ARGV[3] then return { last, 0, 0 } end
+for index = 7, #ARGV, 4 do
+  local is_known = states[ARGV[index]] ~= nil
+  if state_of(ARGV[index]) == '*' or is_known then followers_of(ARGV[index], 0) end
+end
+local room = capacity - redis.call('XLEN', jobs) - following
+local added, invalid = 0, 0
+for index = 6, #ARGV, 4 do
+  if room <= 0 then break end
+  local digest, key, item, outcome = unpack(ARGV, index, index + 3)
+  added, row = added + 1, row + 1
+  local id = source .. '/' .. string.format('%.0f', row)
+  last = string.format('%.0f ', row) .. digest
+  if outcome ~= '' then
+    redis.call('XADD', results, '*', 'id', id, 'item', item, 'outcome', outcome)
+    invalid = invalid + 1
+  else
+    enqueue(id, key, item)
+    room = room - 1
+  end
+end
+if added > 0 then redis.call('HSET', sources, source, last) end
+count('added', added)
+count('done', invalid)
+return { last, added, invalid }
+]=]
+
+-- Arguments: prefix, group, seconds that outcomes are remembered; then position, id, outcome and use of each job. The
+-- use of an outcome: 'shared', it came with the job; 'remember', other inputs may use it; 'own', they may not. With
+-- 'dead' it is the reason why the job and its followers become dead letters. A job that another worker has finished is
+-- passed over. Returns how many inputs got a result, and how many results wait.
 local done = [=[
 local group, remember = ARGV[2], tonumber(ARGV[3])
-local finished, entries = 0, {}
-for index = 4, #ARGV, 6 do
-  local entry, key, id, item, outcome, use = unpack(ARGV, index, index + 5)
-  if redis.call('XACK', jobs, group, entry) == 1 then
-    redis.call('XADD', results, '*', 'id', id, 'item', item, 'outcome', outcome)
-    entries[#entries + 1] = entry
-    finished = finished + 1
-    local is_kept = use == 'remember' and remember > 0
-    if use == 'shared' then
-      count('shared', 1)
-    elseif is_kept and key ~= '' then
-      redis.call('SET', base .. 'seen:' .. key, outcome, 'PX', math.ceil(remember * 1000))
-    elseif key ~= '' then
-      redis.call('DEL', base .. 'seen:' .. key)
-    end
-    release(use == 'shared' and '' or key, function(its_id, its_item)
-      enqueue(its_id, key, its_item, is_kept and outcome or nil)
-    end)
+local ended = {}
+for index = 4, #ARGV, 4 do
+  local job = entry_of(jobs, ARGV[index], ARGV[index + 1])
+  if job then
+    job.outcome, job.use = ARGV[index + 2], ARGV[index + 3]
+    followers_of(job.key)
+    ended[#ended + 1] = job
   end
 end
+local minute = base .. 'rate:' .. string.format('%.0f', math.floor(tonumber(redis.call('TIME')[1]) / 60))
+redis.call('GET', minute)
+-- Where the memory is full, Redis refuses a script whose first change takes memory. This one takes none.
+redis.call('DEL', base .. 'absent')
+local finished, shared, buried, positions = 0, 0, 0, {}
+for _, job in ipairs(ended) do
+  local key, outcome = job.key, job.outcome
+  local is_kept = job.use == 'remember' and remember > 0
+  local function bury(id, item)
+    redis.call('XADD', dead, '*', 'id', id, 'key', key, 'item', item, 'reason', outcome)
+    buried = buried + 1
+  end
+  if job.use == 'dead' then
+    bury(job.id, job.item)
+  else
+    redis.call('XADD', results, '*', 'id', job.id, 'item', job.item, 'outcome', outcome)
+    finished = finished + 1
+  end
+  if job.use == 'shared' then
+    shared = shared + 1
+  elseif key ~= '' then
+    if is_kept then
+      redis.call('SET', base .. 'seen:' .. key, outcome, 'PX', math.ceil(remember * 1000))
+    else
+      redis.call('DEL', base .. 'seen:' .. key)
+      states[key] = false
+    end
+    local list = followers_of(key)
+    for index = 1, #list, 2 do
+      if job.use == 'dead' then
+        bury(list[index], list[index + 1])
+      else
+        enqueue(list[index], key, list[index + 1], is_kept and outcome or nil)
+      end
+    end
+    if #list > 0 then redis.call('LTRIM', base .. 'followers:' .. key, #list, -1) end
+    count('following', -#list / 2)
+    lists[key] = nil
+  end
+  positions[#positions + 1] = job.position
+end
+if #positions > 0 then
+  redis.call('XDEL', jobs, unpack(positions))
+  redis.call('XACK', jobs, group, unpack(positions))
+end
+count('shared', shared)
+count('dead', buried)
+count('done', finished)
 if finished > 0 then
-  redis.call('XDEL', jobs, unpack(entries))
-  count('done', finished)
-  local minute = base .. 'rate:' .. math.floor(tonumber(redis.call('TIME')[1]) / 60)
   redis.call('INCRBY', minute, finished)
   redis.call('EXPIRE', minute, 600)
 end
 return { finished, redis.call('XLEN', results) }
 ]=]
 
--- Arguments: prefix, group, entry, key, id, item, reason. The job and its followers become dead letters.
-local bury = [=[
-local group, entry, key, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[7]
-if redis.call('XACK', jobs, group, entry) == 0 then return 0 end
-local function finish(id, item)
-  redis.call('XADD', dead, '*', 'id', id, 'key', key, 'item', item, 'reason', reason)
-end
-finish(ARGV[5], ARGV[6])
-redis.call('XDEL', jobs, entry)
-if key ~= '' then redis.call('DEL', base .. 'seen:' .. key) end
-local buried = 1 + release(key, finish)
-count('dead', buried)
-return buried
-]=]
-
--- Arguments: prefix, the most dead letters to take. They become jobs again. Returns how many.
+-- Arguments: prefix, then positions and ids of dead letters. They become jobs again. Returns how many.
 local requeue = [=[
-local letters = redis.call('XRANGE', dead, '-', '+', 'COUNT', ARGV[2])
+local letters = {}
+for index = 2, #ARGV, 2 do
+  letters[#letters + 1] = entry_of(dead, ARGV[index], ARGV[index + 1])
+  if letters[#letters] then
+    state_of(letters[#letters].key)
+    followers_of(letters[#letters].key, 0)
+  end
+end
 for _, letter in ipairs(letters) do
-  local fields = {}
-  for index = 1, #letter[2], 2 do fields[letter[2][index]] = letter[2][index + 1] end
-  redis.call('XDEL', dead, letter[1])
-  enqueue(fields.id, fields.key, fields.item)
+  enqueue(letter.id, letter.key, letter.item)
+  redis.call('XDEL', dead, letter.position)
 end
 count('dead', -#letters)
 count('requeued', #letters)
 return #letters
 ]=]
 
+-- Arguments: prefix, stream, group, the count that grows by the removed entries, or ''; then positions and ids of
+-- entries. Returns how many were removed.
+local remove = [=[
+local stream, removed = base .. ARGV[2], 0
+for index = 5, #ARGV, 2 do
+  if entry_of(stream, ARGV[index], ARGV[index + 1]) then
+    removed = removed + redis.call('XDEL', stream, ARGV[index])
+    redis.call('XACK', stream, ARGV[3], ARGV[index])
+  end
+end
+if ARGV[4] ~= '' then count(ARGV[4], removed) end
+return removed
+]=]
+
 return {
   add = redis.script("queue.add", common .. add),
   done = redis.script("queue.done", common .. done),
-  bury = redis.script("queue.bury", common .. bury),
   requeue = redis.script("queue.requeue", common .. requeue),
+  remove = redis.script("queue.remove", common .. remove),
 }

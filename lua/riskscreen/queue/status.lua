@@ -21,6 +21,7 @@ end
 ---@field done integer all results so far
 ---@field shared integer results that needed no call of their own
 ---@field requeued integer
+---@field foreign integer entries of other programs in the queue's streams, which were removed
 ---@field per_second number results of the last whole minute
 ---@field left? number seconds until all is done at that rate
 ---@field oldest? number seconds that the oldest job has waited
@@ -62,7 +63,7 @@ function M.read(queue)
     status.workers[#status.workers + 1] = { name = info.name, working = info.pending, idle = info.idle / 1000 }
     status.working = status.working + info.pending
   end
-  for _, name in ipairs { "following", "dead", "added", "done", "shared", "requeued" } do
+  for _, name in ipairs { "following", "dead", "added", "done", "shared", "requeued", "foreign" } do
     status[name] = tonumber(counts[name]) or 0
   end
   status.waiting = math.max(0, replies[1] - status.working)
@@ -74,36 +75,30 @@ function M.read(queue)
   return status
 end
 
-local gauges = {
-  { "inputs", "state", { "waiting", "working", "following", "dead" }, "Inputs without a result." },
-  { "results_waiting", nil, { "results" }, "Results that nobody has read." },
-  { "workers", nil, { "workers" }, "Workers." },
-  { "oldest_seconds", nil, { "oldest" }, "Seconds that the oldest job has waited." },
+-- Name, type, text, fields of the status, and the label that tells them apart.
+local families = {
+  { "inputs", "gauge", "Inputs without a result.", { "waiting", "working", "following", "dead" }, "state" },
+  { "results_waiting", "gauge", "Results that nobody has read.", { "results" } },
+  { "workers", "gauge", "Workers.", { "workers" } },
+  { "oldest_seconds", "gauge", "Seconds that the oldest job has waited.", { "oldest" } },
+  { "inputs_total", "counter", "Inputs that were added.", { "added" } },
+  { "results_total", "counter", "Results.", { "done" } },
+  { "foreign_total", "counter", "Entries of other programs that were removed.", { "foreign" } },
 }
-local totals_of = { { "inputs_total", "added", "Inputs that were added." }, { "results_total", "done", "Results." } }
 
 ---@param status riskscreen.QueueStatus
 ---@param queue string its name
 ---@return string
 function M.prometheus(status, queue)
   local lines = {}
-  local function family(name, kind, doc)
-    lines[#lines + 1] = ("# HELP riskscreen_queue_%s %s"):format(name, doc)
-    lines[#lines + 1] = ("# TYPE riskscreen_queue_%s %s"):format(name, kind)
-  end
-  local function sample(name, label, value)
-    lines[#lines + 1] = ('riskscreen_queue_%s{queue="%s"%s} %.14g'):format(name, queue, label, value)
-  end
-  for _, gauge in ipairs(gauges) do
-    family(gauge[1], "gauge", gauge[4])
-    for _, field in ipairs(gauge[3]) do
+  for _, family in ipairs(families) do
+    local name, label = "riskscreen_queue_" .. family[1], family[5]
+    lines[#lines + 1] = ("# HELP %s %s\n# TYPE %s %s"):format(name, family[3], name, family[2])
+    for _, field in ipairs(family[4]) do
       local value = field == "workers" and #status.workers or status[field] or 0
-      sample(gauge[1], gauge[2] and (',%s="%s"'):format(gauge[2], field) or "", value)
+      local labels = label and (',%s="%s"'):format(label, field) or ""
+      lines[#lines + 1] = ('%s{queue="%s"%s} %.14g'):format(name, queue, labels, value)
     end
-  end
-  for _, total in ipairs(totals_of) do
-    family(total[1], "counter", total[3])
-    sample(total[1], "", status[total[2]])
   end
   return table.concat(lines, "\n") .. "\n"
 end

@@ -1,9 +1,11 @@
--- A worker of a queue: takes jobs as a consumer of the stream's group, screens them and finishes them. A job stays the
--- worker's until it is finished; the jobs of a worker that died are claimed by the others.
+-- A worker of a queue: its tasks take jobs as one consumer of the stream's group, screen them and finish them. One task
+-- at a time reads jobs for all, and one sends their ends. A job stays the worker's until it is finished; the jobs of a
+-- worker that died are claimed by the others.
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local calls = require "riskscreen.call"
 local decisions = require "riskscreen.policy.decision"
+local entries = require "riskscreen.queue.entries"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local kept = require "riskscreen.json.kept"
@@ -57,15 +59,15 @@ M.options = {
 ---@field on_problem? fun(err: riskscreen.Error)
 
 ---@class riskscreen.QueueJob
----@field entry string of the stream
+---@field position string in the stream
 ---@field id string
 ---@field key string
 ---@field item string
 ---@field kept string the outcome of an earlier input with the same subject, or ""
 ---@field input riskscreen.QueueInput
----@field outcome? string the JSON text of an ended job
----@field use? "shared"|"remember"|"own" of the outcome, for scripts.done
----@field reason? string why an ended job is a dead letter
+---@field deaths integer workers that had the job before and did not finish it
+---@field outcome? string of an ended job: JSON text, or the reason why it is a dead letter
+---@field use? "shared"|"remember"|"own"|"dead" of the outcome, for scripts.done
 
 ---@class riskscreen.QueueWorker
 ---@field name string
@@ -73,32 +75,21 @@ M.options = {
 ---@field private queue riskscreen.Queue
 ---@field private identity? string of its decisions about addresses
 ---@field private decides? riskscreen.Policy the policy in `identity`
----@field private held table<string, riskscreen.QueueJob> by entry
+---@field private held table<string, riskscreen.QueueJob> by position
 ---@field private count integer of held jobs
 ---@field private unfinished integer held jobs without an outcome
----@field private ready riskscreen.QueueJob[] not begun yet, from `first` to `last`
----@field private first integer
----@field private last integer
+---@field private ready riskscreen.QueueJob[] not begun yet
 ---@field private ended riskscreen.QueueJob[] whose ends are to be sent to Redis
+---@field private running integer tasks that screen
+---@field private is_reading boolean a task reads jobs
+---@field private is_sending boolean a task sends ends of jobs
 ---@field private is_full boolean nobody reads the results
----@field private screeners integer tasks that screen
----@field private is_over boolean all jobs are finished, or given up
----@field private is_closing boolean no further jobs come
 ---@field private is_lost boolean Redis refuses to finish jobs
+---@field private tell fun(err: riskscreen.Error)
 ---@field private stopped boolean
 ---@field private failure? riskscreen.Error
 local Worker = { __name = "riskscreen.QueueWorker" }
 Worker.__index = Worker
-
----The result of an input: its outcome, and what was added. Other fields of an input are not used.
----@param outcome table
----@param entry { id: string, item: string }
----@return riskscreen.QueueResult
-function M.result_of(outcome, entry)
-  local source, row = entry.id:match "^(.*)/(%d+)$"
-  local input = tables.pick(kept.decode(entry.item) or {}, { "address", "network", "transaction", "fields" })
-  return tables.merge(tables.merge(outcome, input), { id = entry.id, source = source, row = tonumber(row) })
-end
 
 -- The client's state. It has the access key, so no field of a worker leads to it.
 local function state_of(self)
@@ -118,28 +109,25 @@ function M.new(queue, settings)
     redis = queue.redis,
     settings = settings,
     policy = settings.policy or policies.new(),
+    tell = settings.on_problem or function() end,
     name = settings.name or "worker-" .. random.token(8),
     finished = 0,
     held = {},
     count = 0,
     unfinished = 0,
     ready = {},
-    first = 1,
-    last = 0,
     ended = {},
-    signal = runtime.tasks.signal(),
-    arrival = runtime.tasks.signal(),
-    finishing = runtime.tasks.signal(),
+    changed = runtime.tasks.signal(),
     stopping = runtime.tasks.signal(),
-    over = runtime.tasks.signal(),
     stopped = false,
   }, Worker)
 end
 
-function Worker:tell(err)
-  if self.settings.on_problem then
-    self.settings.on_problem(err)
-  end
+-- Ends the worker by a failure that further jobs would meet, too.
+local function fail(self, err)
+  self.failure = self.failure or err
+  self.is_lost = self.is_lost or err.kind == "storage"
+  self:stop()
 end
 
 -- Outcomes
@@ -166,7 +154,7 @@ end
 
 -- The outcome that came with a job, if it may be used. One from the future is of a clock that was wrong.
 local function kept_outcome(self, job)
-  local outcome = job.kept ~= "" and json.decode(job.kept)
+  local outcome = (job.kept or "") ~= "" and json.decode(job.kept)
   local is_own = type(outcome) == "table" and outcome.identity == identity_of(self)
   local age = is_own and time.age(outcome.time, os.time())
   local is_fresh = age and age <= self.queue.settings.remember
@@ -185,100 +173,41 @@ local function outcome_of(self, decision, identity)
   }
 end
 
--- Sends outcomes to Redis. The script passes over a job that another worker has finished.
-local function finish(self, jobs)
-  local arguments = { self.queue.base, self.queue.group, self.queue.settings.remember }
-  for index, job in ipairs(jobs) do
-    local last = 6 * index + 3
-    arguments[last - 5], arguments[last - 4], arguments[last - 3] = job.entry, job.key, job.id
-    arguments[last - 2], arguments[last - 1], arguments[last] = job.item, job.outcome, job.use
-  end
-  local reply, err = self.redis:script(scripts.done, self.queue.keys, arguments)
-  if not reply then
-    return nil, err
-  end
-  self.finished = self.finished + reply[1]
-  self.is_full = reply[2] >= self.queue.settings.results
-  return true
-end
+-- Ends
 
-local function bury(self, job)
-  local arguments = { self.queue.base, self.queue.group, job.entry, job.key, job.id, job.item, job.reason }
-  return self.redis:script(scripts.bury, self.queue.keys, arguments)
-end
-
--- Takes the ended jobs that one command can send: several with outcomes, or one dead letter.
-local function next_ended(self)
-  local batch, rest = {}, {}
-  for _, job in ipairs(self.ended) do
-    local fits = not rest[1] and #batch < BATCH and (not batch[1] or (job.outcome and batch[1].outcome))
-    local list = fits and batch or rest
-    list[#list + 1] = job
-  end
-  return batch, rest
-end
-
-local function flush(self)
-  while self.ended[1] do
-    local batch, rest = next_ended(self)
-    self.ended = rest
-    local ok, err
-    if batch[1].outcome then
-      ok, err = finish(self, batch)
-    else
-      ok, err = bury(self, batch[1])
+-- Ends a job, and sends to Redis what has ended meanwhile, unless another task sends already. The script passes over a
+-- job that another worker has finished.
+local function add_ended(self, job)
+  local queue = self.queue
+  self.ended[#self.ended + 1] = job
+  self.unfinished = self.unfinished - 1
+  while self.ended[1] and not self.is_lost and not self.is_sending do
+    self.is_sending = true
+    local batch, arguments = { unpack(self.ended, 1, BATCH) }, { queue.base, queue.group, queue.settings.remember }
+    for index, ended in ipairs(batch) do
+      local last = 4 * index + 3
+      arguments[last - 3], arguments[last - 2] = ended.position, ended.id
+      arguments[last - 1], arguments[last] = ended.outcome, ended.use
     end
-    if ok then
-      for _, job in ipairs(batch) do
-        self.held[job.entry] = nil
-        self.count = self.count - 1
+    local reply, err = self.redis:script(scripts.done, queue.keys, arguments)
+    if reply then
+      self.finished, self.is_full = self.finished + reply[1], reply[2] >= queue.settings.results
+      self.ended, self.count = { unpack(self.ended, #batch + 1) }, self.count - #batch
+      for _, ended in ipairs(batch) do
+        self.held[ended.position] = nil
       end
-      self.signal:notify()
+      self.changed:notify()
     elseif not err.retryable or (self.stopped and runtime.now() - self.stopped_at > PATIENCE) then
-      self:fail(err)
-      return
+      fail(self, err)
     else
-      self:tell(err)
-      self.ended = tables.concat(batch, self.ended)
+      self.tell(err)
       runtime.sleep(FIRST_PAUSE)
     end
+    self.is_sending = false
   end
-end
-
-local function finisher(self)
-  while not (self.screeners == 0 and not self.ended[1]) and not self.is_lost do
-    if self.ended[1] then
-      flush(self)
-    else
-      self.finishing:wait(LONGEST_WAIT)
-    end
-  end
-  self.is_over = true
-  self.over:notify()
 end
 
 -- Screening
-
--- How many jobs the worker can take. Where Redis is slow to take outcomes, they count.
-local function room(self)
-  local most = AHEAD * self.settings.concurrency
-  return math.min(most - self.unfinished, 2 * most - self.count)
-end
-
-local function hold(self, job)
-  self.held[job.entry] = job
-  self.count = self.count + 1
-  self.unfinished = self.unfinished + 1
-end
-
-local function add_ended(self, job)
-  self.ended[#self.ended + 1] = job
-  self.unfinished = self.unfinished - 1
-  self.finishing:notify()
-  if room(self) == self.settings.concurrency then
-    self.signal:notify() -- the reader waits for that
-  end
-end
 
 local function screen(self, input)
   local client = self.settings.client
@@ -288,14 +217,6 @@ local function screen(self, input)
   local request = tables.copy(self.settings.request or {})
   request.address, request.network = input.address, input.network
   return client:screen(request)
-end
-
-local function report(self, job, outcome)
-  local on_result = self.settings.on_result
-  if not on_result then
-    return true
-  end
-  return runtime.tasks.contain(on_result, M.result_of(outcome, job))
 end
 
 -- The outcome of a job and its use; or nil and the error of the screening.
@@ -320,20 +241,23 @@ local function work_on(self, job)
   while true do
     local outcome, use, err = decide(self, job)
     if outcome then
-      local ok, problem = report(self, job, outcome)
+      local on_result, ok, problem = self.settings.on_result, true, nil
+      if on_result then
+        ok, problem = runtime.tasks.contain(on_result, entries.result(outcome, { id = job.id, item = job.item }))
+      end
       if ok then
         job.outcome, job.use = assert(json.encode(outcome)), use
         return true
       end
       err = errors.new("api", "on_result failed: " .. tostring(problem), { retryable = true })
     elseif errors.ends_run(err) then
-      self:fail(err) -- the jobs stay
+      fail(self, err) -- the jobs stay
       return false
     elseif not err.retryable then
-      job.reason = tostring(err)
+      job.outcome, job.use = tostring(err), "dead"
       return true
     end
-    self:tell(err)
+    self.tell(err)
     if not self.stopped then
       self.stopping:wait(math.max(pause, math.min(err.retry_after or 0, LONGEST_PAUSE)))
     end
@@ -344,186 +268,134 @@ local function work_on(self, job)
   end
 end
 
-local function next_job(self)
-  local job = self.ready[self.first]
-  if job then
-    self.ready[self.first] = nil
-    self.first = self.first + 1
-    if self.first > self.last then
-      self.first, self.last = 1, 0
-    end
-  end
-  return job
-end
-
-local function screener(self)
-  while not (self.is_closing and self.last == 0) and not self.failure do
-    local job = next_job(self)
-    if not job then
-      self.arrival:wait()
-    elseif not self.stopped and work_on(self, job) then
-      add_ended(self, job)
-    end
-  end
-  self.screeners = self.screeners - 1
-  self.finishing:notify()
-end
-
 -- Jobs
 
-local function job_of(entry)
-  local fields = tables.pick(redis.fields(entry[2]), { "id", "key", "item", "kept" })
-  local job = tables.merge({ id = "", key = "", item = "", kept = "" }, fields)
-  job.entry, job.input = entry[1], kept.decode(job.item)
-  return job
+-- How many jobs the worker can take. Where Redis is slow to take outcomes, they count.
+local function room(self)
+  local most = AHEAD * self.settings.concurrency
+  return math.min(most - self.unfinished, 2 * most - self.count)
 end
 
-local function accept(self, entry)
-  if self.held[entry[1]] or not entry[2] then
+-- Takes a job. Other workers that did not finish it count as dead: a job with many of them is poison.
+local function accept(self, job, deaths)
+  if self.held[job.position] then
     return
   end
-  local job = job_of(entry)
-  hold(self, job)
+  job.input, job.deaths, self.held[job.position] = kept.decode(job.item), deaths, job
+  self.count, self.unfinished = self.count + 1, self.unfinished + 1
   if type(job.input) ~= "table" then
-    job.reason = "the job is not readable"
-    add_ended(self, job)
-    return
+    job.outcome, job.use = "the job is not readable", "dead"
+  elseif deaths >= self.queue.settings.deliveries then
+    job.outcome, job.use = ("%d workers had the job and did not finish it"):format(deaths), "dead"
   end
-  self.last = self.last + 1
-  self.ready[self.last] = job
-  self.arrival:notify()
-end
-
--- Jobs that were given to many workers are poison: they end each worker that gets them.
-local function accept_claimed(self, entries)
-  local base, group = self.queue.base, self.queue.group
-  for _, entry in ipairs(entries) do
-    local found = not self.held[entry[1]] and self.redis:call("XPENDING", base .. "jobs", group, entry[1], entry[1], 1)
-    local deliveries = found and found[1] and found[1][4] or 1
-    if deliveries > self.queue.settings.deliveries and entry[2] then
-      local job = job_of(entry)
-      hold(self, job)
-      job.reason = ("%d workers had the job and did not finish it"):format(deliveries - 1)
-      add_ended(self, job)
-    else
-      accept(self, entry)
-    end
-  end
+  self.ready[#self.ready + 1] = job
 end
 
 -- Takes the jobs of workers that are silent.
-local function claim(self, free)
-  local queue = self.queue
+local function claim(self)
+  local queue, jobs = self.queue, self.queue.base .. "jobs"
   local idle = ("%.0f"):format(queue.settings.claim_after * 1000)
-  local reply, err =
-    self.redis:call("XAUTOCLAIM", queue.base .. "jobs", queue.group, self.name, idle, "0-0", "COUNT", free)
-  if not reply then
-    return nil, err
+  local reply, err = self.redis:call("XAUTOCLAIM", jobs, queue.group, self.name, idle, "0-0", "COUNT", room(self))
+  for _, job in ipairs(reply and entries.read(queue, "jobs", reply[2]) or {}) do
+    local found = self.redis:call("XPENDING", jobs, queue.group, job.position, job.position, 1)
+    accept(self, job, (found and found[1] and found[1][4] or 1) - 1)
   end
-  accept_claimed(self, reply[2])
-  return true
+  return reply, err
 end
 
--- Reads further jobs. Waits for them in Redis, unless the worker ends when its own jobs are finished.
-local function read(self, free)
-  local queue = self.queue
-  local command = { "XREADGROUP", "GROUP", queue.group, self.name, "COUNT", free, "STREAMS", queue.base .. "jobs", ">" }
-  local is_last = self.drains and self.count > 0
-  if not is_last then
-    table.insert(command, 7, "BLOCK")
-    table.insert(command, 8, (self.drains and SHORT_WAIT or LONGEST_WAIT) * 1000)
+-- Takes new jobs. Waits for them in Redis if it has none, or for the end of its own ones if it ends after them.
+local function read_new(self)
+  local queue, is_last = self.queue, self.drains and self.count > 0
+  local command = { "XREADGROUP", "GROUP", queue.group, self.name, "COUNT", room(self) }
+  if not is_last and not self.ready[1] then
+    command = tables.concat(command, { "BLOCK", (self.drains and SHORT_WAIT or LONGEST_WAIT) * 1000 })
   end
+  command = tables.concat(command, { "STREAMS", queue.base .. "jobs", ">" })
   local reply, err = self.redis:wait(LONGEST_WAIT, unpack(command))
-  if reply == nil then
-    return nil, err
+  for _, job in ipairs(reply and entries.read(queue, "jobs", reply[1][2]) or {}) do
+    accept(self, job, 0)
   end
-  for _, entry in ipairs(reply and reply[1][2] or {}) do
-    accept(self, entry)
+  if is_last and reply == false and self.count > 0 and not self.ready[1] then
+    self.changed:wait(FIRST_PAUSE)
   end
-  if is_last and not reply and self.count > 0 then
-    self.signal:wait(FIRST_PAUSE)
-  end
-  return true
+  return reply, err
 end
 
--- One round: claims what is due, then reads. Returns nil and an error.
-local function take(self, free)
-  local queue, now = self.queue, runtime.now()
-  local ok, err = queue:prepare()
-  if ok and now >= self.claim_at then
-    ok, err = claim(self, free)
-    self.claim_at = now + queue.settings.claim_after / 2
-  elseif ok then
-    ok, err = read(self, free)
+-- Takes jobs for all tasks: claims what is due, or reads. Stops the worker if it ends with the queue's last job.
+local function read(self)
+  local queue = self.queue
+  local _, err = queue:prepare()
+  if self.is_full then
+    local length = self.redis:call("XLEN", queue.base .. "results")
+    self.is_full = not length or length >= queue.settings.results
+  end
+  if not err and self.is_full then
+    self.changed:wait(FIRST_PAUSE)
+  elseif not err and self.drains and self.count == 0 and self.redis:call("XLEN", queue.base .. "jobs") == 0 then
+    self:stop()
+  elseif not err and runtime.now() >= self.claim_at then
+    _, err = claim(self)
+    self.claim_at = runtime.now() + queue.settings.claim_after / 2
+  elseif not err then
+    _, err = read_new(self)
   end
   if err and err.code == "NOGROUP" then
     queue.prepared = false -- Redis has lost its data
+  elseif err and not err.retryable then
+    fail(self, err)
   end
-  return ok, err
+  if err then
+    self.tell(err)
+    self.stopping:wait(FIRST_PAUSE)
+  end
 end
 
-local function is_drained(self)
-  return self.drains and self.count == 0 and self.redis:call("XLEN", self.queue.base .. "jobs") == 0
-end
-
-local function reader(self)
-  local concurrency = self.settings.concurrency
-  while not self.stopped and not is_drained(self) do
-    local free = room(self)
-    if self.is_full then
-      local length = self.redis:call("XLEN", self.queue.base .. "results")
-      self.is_full = not length or length >= self.queue.settings.results
+local function screener(self)
+  while not self.stopped do
+    local reads = not self.is_reading and room(self) >= self.settings.concurrency
+    if reads then
+      self.is_reading = true
+      read(self)
+      self.is_reading = false
+      self.changed:notify()
     end
-    if free < concurrency or self.is_full then
-      self.signal:wait(FIRST_PAUSE)
-    else
-      local ok, err = take(self, free)
-      if not ok and not err.retryable and err.code ~= "NOGROUP" then
-        self:fail(err)
-      elseif not ok then
-        self:tell(err)
-        self.stopping:wait(FIRST_PAUSE)
-      end
+    local job = not self.stopped and table.remove(self.ready, 1)
+    if job and (job.use or work_on(self, job)) then
+      add_ended(self, job)
+    elseif not job and not reads then
+      self.changed:wait(FIRST_PAUSE)
     end
   end
-  self.is_closing = true
-  self.arrival:notify()
+  self.running = self.running - 1
+  self.changed:notify()
 end
 
--- Claims the jobs that the worker has already. That sets the time since which they are silent.
-local function claim_held(self, ...)
-  local command = { "XCLAIM", self.queue.base .. "jobs", self.queue.group, self.name, 0 }
-  for entry in pairs(self.held) do
-    command[#command + 1] = entry
-  end
-  for _, option in ipairs { ... } do
-    command[#command + 1] = option
-  end
-  self.redis:call(unpack(command))
-end
-
--- Tells Redis that the held jobs are worked on.
+-- Tells Redis that the held jobs are worked on: claims them again, which sets the time since which they are silent.
 local function heart(self)
-  local queue = self.queue
-  local beat = runtime.now()
-  while not self.is_over do
-    self.over:wait(math.min(LONGEST_WAIT, queue.settings.claim_after / 10))
+  local queue, beat = self.queue, runtime.now()
+  while self.running > 0 do
+    self.changed:wait(math.min(LONGEST_WAIT, queue.settings.claim_after / 10))
     if runtime.now() - beat >= queue.settings.claim_after / 3 and self.count > 0 then
       beat = runtime.now()
-      claim_held(self, "JUSTID")
+      local command = { "XCLAIM", queue.base .. "jobs", queue.group, self.name, 0 }
+      self.redis:call(unpack(tables.concat(command, tables.sorted_keys(self.held), { "JUSTID" })))
     end
   end
 end
 
--- Gives the jobs that it has not finished to other workers at once, and leaves the group.
+-- Gives the jobs that it has not finished to other workers at once, and leaves the group. It does not count as dead.
 local function leave(self)
   local queue = self.queue
-  if self.count > 0 then
-    claim_held(self, "IDLE", ("%.0f"):format(queue.settings.claim_after * 1000), "JUSTID")
+  local jobs, idle = queue.base .. "jobs", ("%.0f"):format(queue.settings.claim_after * 1000)
+  for position, job in pairs(self.held) do
+    local claim_back = { "XCLAIM", jobs, queue.group, self.name, 0, position, "IDLE", idle }
+    if not self.redis:call(unpack(tables.concat(claim_back, { "RETRYCOUNT", job.deaths, "JUSTID" }))) then
+      break
+    end
   end
-  local pending = self.redis:call("XPENDING", queue.base .. "jobs", queue.group, "-", "+", 1, self.name)
+  local pending = self.redis:call("XPENDING", jobs, queue.group, "-", "+", 1, self.name)
   if pending and not pending[1] then
-    self.redis:call("XGROUP", "DELCONSUMER", queue.base .. "jobs", queue.group, self.name)
+    self.redis:call("XGROUP", "DELCONSUMER", jobs, queue.group, self.name)
   end
 end
 
@@ -548,18 +420,14 @@ function Worker:run(how)
   if not ok and not err.retryable then
     return nil, err
   end
-  self.drains = how and how.drain
-  self.screeners, self.is_closing, self.is_over = self.settings.concurrency, false, false
-  self.claim_at = runtime.now()
+  self.drains, self.running, self.claim_at = how and how.drain, self.settings.concurrency, runtime.now()
   remove_dead(self)
-  local function bound(body)
-    return function()
+  local bodies = {}
+  for index = 0, self.running do
+    local body = index == 0 and heart or screener
+    bodies[index + 1] = function()
       body(self)
     end
-  end
-  local bodies = { bound(reader), bound(finisher), bound(heart) }
-  for _ = 1, self.settings.concurrency do
-    bodies[#bodies + 1] = bound(screener)
   end
   runtime.tasks.gather(bodies)
   leave(self)
@@ -574,16 +442,8 @@ function Worker:stop()
   if not self.stopped then
     self.stopped, self.stopped_at = true, runtime.now()
     self.stopping:notify()
-    self.signal:notify()
-    self.arrival:notify()
+    self.changed:notify()
   end
-end
-
----@private
-function Worker:fail(err)
-  self.failure = self.failure or err
-  self.is_lost = self.is_lost or err.kind == "storage"
-  self:stop()
 end
 
 return M

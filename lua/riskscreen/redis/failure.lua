@@ -71,7 +71,7 @@ function M.of_reply(place, message, secret)
   return errors.new("storage", shown(place, message, refusal.advice, secret), {
     reason = refusal.reason,
     code = code,
-    retryable = refusal.retryable or false,
+    retryable = refusal.retryable,
     uncertain = false,
   })
 end
@@ -89,13 +89,16 @@ function M.of_login(place, message)
   })
 end
 
----The error of a server whose maxmemory-policy removes keys.
----@param policy string
----@return riskscreen.Error
-function M.of_eviction(policy)
-  local message = "redis: the server removes keys when its memory is full: its maxmemory-policy is %s, "
-    .. "set it to noeviction"
-  return errors.new("storage", message:format(policy), { reason = "evicting", uncertain = false })
+---The error of a server that removes keys when its memory is full, for what must last.
+---@param info string the reply to INFO memory
+---@return riskscreen.Error|nil err nil where it keeps all keys
+function M.eviction_problem(info)
+  local limit, policy = info:match "maxmemory:(%d+)", info:match "maxmemory_policy:(%S+)"
+  if limit and limit ~= "0" and policy ~= "noeviction" then
+    local message = "redis: the server removes keys when its memory is full: its maxmemory-policy is %s, "
+      .. "set it to noeviction"
+    return errors.new("storage", message:format(policy), { reason = "evicting", uncertain = false })
+  end
 end
 
 ---The error of a failed connection.
@@ -109,7 +112,7 @@ function M.of_transport(place, failure, secret)
   local message = failure.message .. (sent and " (the command may have taken effect)" or "")
   return errors.new("storage", shown(place, message, known.advice, secret), {
     reason = known.reason,
-    retryable = known.retryable or false,
+    retryable = known.retryable,
     uncertain = sent,
     sent = sent,
   })

@@ -111,12 +111,21 @@ local function open_shared(self)
   return connection, err
 end
 
--- A connection for one command. Natively all tasks share one.
-local function acquire(self)
+-- A connection for commands. Natively all tasks share one, except where the commands may wait in Redis.
+local function acquire(self, may_wait)
   local transport, err = transport_of(self)
   if not transport then
     return nil, err
   elseif not transport.shared then
+    return open_after_pause(self)
+  elseif may_wait then
+    local connection = table.remove(self.idle)
+    while connection and not connection:is_open() do
+      connection = table.remove(self.idle)
+    end
+    if connection then
+      return connection
+    end
     return open_after_pause(self)
   end
   while self.opening do
@@ -150,30 +159,41 @@ local function is_redirected(self, connection, replies)
   return refused == #replies
 end
 
--- Sends commands. A failure that certainly had no effect is tried again on a new connection.
-local function perform(self, commands, attempt)
+-- Sends commands. A failure that certainly had no effect is tried again on a new connection. Commands that may wait in
+-- Redis for some seconds have a connection of their own, which a cancelled task closes.
+local function perform(self, commands, seconds, attempt)
+  attempt = attempt or 1
   if self.closed then
     return nil,
       failures.of_transport(self.place, { kind = "cancelled", message = "the client is closed", sent = false })
   end
-  local connection, err = acquire(self)
+  local connection, err = acquire(self, seconds)
   if not connection then
     return nil, err
   end
-  local place = self.place
-  local replies, failure = connection:pipeline(commands, self.settings.timeout)
+  local place, is_last = self.place, attempt == MOST_ATTEMPTS
+  local hold = seconds and runtime.tasks.hold(connection)
+  local replies, failure = connection:pipeline(commands, self.settings.timeout + (seconds or 0))
+  if hold then
+    runtime.tasks.release(connection, hold)
+  end
   if not replies then
-    if not connection:is_open() then
+    if seconds or not connection:is_open() then
       drop(self, connection)
     end
-    if failure.sent == false and failure.kind == "network" and attempt < MOST_ATTEMPTS then
-      return perform(self, commands, attempt + 1)
+    if failure.sent == false and failure.kind == "network" and not is_last then
+      return perform(self, commands, seconds, attempt + 1)
     end
     return nil, failures.of_transport(place, failure, self.secret)
-  elseif is_redirected(self, connection, replies) and attempt < MOST_ATTEMPTS then
-    return perform(self, commands, attempt + 1)
+  elseif is_redirected(self, connection, replies) and not is_last then
+    return perform(self, commands, seconds, attempt + 1)
+  elseif seconds and self.closed then
+    connection:close()
+  elseif seconds and self.transport.shared then
+    self.idle[#self.idle + 1] = connection
+  else
+    connection:release()
   end
-  connection:release()
   return replies
 end
 
@@ -192,7 +212,7 @@ end
 ---@return any reply nil after a failure
 ---@return riskscreen.Error|nil err
 function Redis:call(...)
-  return first_reply(self, perform(self, { command_of { ... } }, 1))
+  return first_reply(self, perform(self, { command_of { ... } }))
 end
 
 ---Sends several commands at once. Each reply is as that of `call`, or an error object.
@@ -209,7 +229,7 @@ function Redis:pipeline(commands)
   if #list == 0 then
     return {}
   end
-  local replies, err = perform(self, list, 1)
+  local replies, err = perform(self, list)
   for index, reply in ipairs(replies or {}) do
     if failures.is_error(reply) then
       replies[index] = failures.of_reply(self.place, reply.err, self.secret)
@@ -248,7 +268,7 @@ function Redis:script(script, keys, arguments)
       end
     end
     command[2] = script.sha
-    local reply, err = first_reply(self, perform(self, { command }, 1))
+    local reply, err = first_reply(self, perform(self, { command }))
     if not err then
       return reply
     elseif err.code ~= "NOSCRIPT" then
@@ -259,38 +279,6 @@ function Redis:script(script, keys, arguments)
   return nil, failures.of_reply(self.place, "NOSCRIPT the server forgets scripts at once")
 end
 
-local function wait(self, seconds, command, attempt)
-  local transport, err = transport_of(self)
-  local connection = transport and table.remove(self.idle)
-  while connection and not connection:is_open() do
-    connection = table.remove(self.idle)
-  end
-  if transport and not connection then
-    connection, err = open_after_pause(self)
-  end
-  if not connection then
-    return nil, err
-  end
-  local place = self.place
-  local hold = runtime.tasks.hold(connection)
-  local replies, failure = connection:pipeline({ command }, seconds + self.settings.timeout)
-  runtime.tasks.release(connection, hold)
-  if not replies then
-    connection:close()
-    return nil, failures.of_transport(place, failure, self.secret)
-  end
-  if is_redirected(self, connection, replies) and attempt < MOST_ATTEMPTS then
-    return wait(self, seconds, command, attempt + 1)
-  elseif self.closed then
-    connection:close()
-  elseif transport.shared then
-    self.idle[#self.idle + 1] = connection
-  else
-    connection:release()
-  end
-  return first_reply(self, replies)
-end
-
 ---Sends a command that may wait in Redis, such as `XREAD BLOCK`, over a connection of its own. When the task is
 ---cancelled, the connection is closed.
 ---@param seconds number how long the command may wait; `timeout` is added
@@ -298,7 +286,7 @@ end
 ---@return any reply
 ---@return riskscreen.Error|nil err
 function Redis:wait(seconds, ...)
-  return wait(self, seconds, command_of { ... }, 1)
+  return first_reply(self, perform(self, { command_of { ... } }, seconds))
 end
 
 ---The key of a name: all keys of a client are in one slot of a Cluster.
@@ -307,6 +295,13 @@ end
 function Redis:key(name)
   text.expect("redis: name", name, "string")
   return self.prefix .. name
+end
+
+---The server as the options name it: its address, or the Sentinels' name of the master; and the database.
+---@return string
+function Redis:server()
+  local sentinels, url = self.settings.sentinels, self.settings.url
+  return ("%s/%d"):format(sentinels and sentinels.name or servers.place_of(url.address), url.database)
 end
 
 ---Closes the connections. Idempotent; later calls return an error.
@@ -321,7 +316,7 @@ function Redis:close()
   self.idle = {}
 end
 
-local M = { options = options }
+local M = { options = options, eviction_problem = failures.eviction_problem }
 
 ---The part of a script that ends a lease: it deletes a key that still has the holder's value.
 ---@param key string the key, in Redis' Lua
@@ -329,6 +324,20 @@ local M = { options = options }
 ---@return string source
 function M.release(key, holder)
   return ("if redis.call('GET', %s) == %s then redis.call('DEL', %s) end\n"):format(key, holder, key)
+end
+
+---The part of a script that ends it before its first change if the user may not run one of its commands. Redis undoes
+---nothing if a script fails in the middle. Before 7.0 it cannot tell.
+---@param commands string a list of commands, each a list, in Redis' Lua
+---@return string source
+function M.permitted(commands)
+  return ([[
+for _, command in ipairs(%s) do
+  if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
+    return redis.error_reply('NOPERM the script needs ' .. command[1])
+  end
+end
+]]):format(commands)
 end
 
 ---The script that ends a lease of one key.
@@ -351,16 +360,6 @@ function M.fields(reply)
     fields[reply[index]] = reply[index + 1]
   end
   return fields
-end
-
----The error of a server that removes keys when its memory is full, for what must last.
----@param info string the reply to INFO memory
----@return riskscreen.Error|nil err nil where it keeps all keys
-function M.eviction_problem(info)
-  local limit, policy = info:match "maxmemory:(%d+)", info:match "maxmemory_policy:(%S+)"
-  if limit and limit ~= "0" and policy ~= "noeviction" then
-    return failures.of_eviction(policy)
-  end
 end
 
 ---A client of Redis. It connects at the first command.

@@ -50,13 +50,6 @@ M.options = tables.concat({
 local Input = {}
 Input.__index = Input
 
-function Input:note(message)
-  self.faults = self.faults + 1
-  if self.faults <= MAX_NOTES then
-    self.notes[#self.notes + 1] = message
-  end
-end
-
 -- A row of the report; or nil for a line that cannot be read. The second value is its fault.
 local function decision_of(input, row)
   local found = row.value or row.fields
@@ -82,7 +75,9 @@ function Input:read_file(name, input, add)
     end
     if fault then
       local effect = decision and "counts as unknown" or "cannot be read and is not counted"
-      self:note(("%s, line %d %s: %s."):format(name, row.line, effect, fault))
+      local note = ("%s, line %d %s: %s."):format(name, row.line, effect, fault)
+      self.faults = self.faults + 1
+      self.notes[#self.notes + 1] = self.faults <= MAX_NOTES and note or nil
     end
   end
   self.sources[#self.sources + 1] = { name = name, rows = count }
@@ -148,12 +143,7 @@ function M.write(request)
   if page then
     page:close(ok)
   end
-  if ok then
-    return result
-  elseif errors.is(result) then
-    return nil, result
-  end
-  error(result, 0)
+  return errors.result(ok, result)
 end
 
 return M

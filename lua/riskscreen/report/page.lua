@@ -1,8 +1,9 @@
--- Writes the page of a report: HTML with charts and a table, which needs no network. page/ has its style and script;
--- `lua5.4 tools/generate.lua` makes assets.lua of it.
-local assets = require "riskscreen.report.assets"
+-- Writes the page of a report: HTML with charts and a table, which needs no network. Its style, its script and its body
+-- are the files in page/ beside this one.
+local digest = require "riskscreen.address.digest"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
+local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
 local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
@@ -13,8 +14,13 @@ local MAX_SHARED = 100000 -- texts that rows refer to by their number
 
 local ACTIONS = { "block", "review", "unknown", "allow" }
 
+local FOLDER = (debug.getinfo(1, "S").source:match "^@(.*)page%.lua$" or "") .. "page/"
+-- The parts of the script, in their order. Together they are one function.
+local PARTS = { "rows", "filter", "charts", "table", "details", "download", "main" }
+
 -- Nothing is loaded, and no script or style runs but the page's own.
 local POLICY = "default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'"
+local BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 local HEAD = [[
 <!DOCTYPE html>
@@ -40,7 +46,8 @@ local TAIL = [[}</script>
 ]]
 
 -- The fields of a row, in the order in which the page reads them.
-local SHARED_FIELDS = { "network", "action", "level", "entity", "category", "reasons", "source", "error" }
+local SHARED_FIELDS =
+  { "network", "action", "level", "entity", "category", "reasons", "source", "error", "case", "analyst" }
 
 local escapes = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;" }
 
@@ -152,6 +159,37 @@ local function ensure(written, problem)
   return written or fail("the report cannot be written: %s", problem)
 end
 
+local function part(name)
+  local module = "riskscreen.report.page." .. name
+  if package.preload[module] then -- a program that holds the library's modules holds the page's files, too
+    return require(module)
+  end
+  local content, problem = files.read(FOLDER .. name)
+  return content or fail("a part of the page is not installed: %s", problem)
+end
+
+local function whole_script()
+  local parts = {}
+  for index, name in ipairs(PARTS) do
+    parts[index] = part(name .. ".js")
+  end
+  return '(() => {\n"use strict";\n' .. table.concat(parts, "\n") .. "})();\n"
+end
+
+-- The source of a policy that allows one text.
+local function policy_source(content)
+  local code, out = digest.sha256(content), {}
+  for at = 1, #code, 3 do
+    local a, b, c = code:byte(at, at + 2)
+    local value = a * 65536 + b * 256 + (c or 0)
+    for place = 3, 0, -1 do
+      local index = math.floor(value / 64 ^ place) % 64 + 1
+      out[#out + 1] = BASE64:sub(index, index)
+    end
+  end
+  return "sha256-" .. table.concat(out, "", 1, 43) .. "=" -- 32 bytes
+end
+
 ---A page while it is written. A method that fails raises an error object.
 ---@class riskscreen.report.Page
 ---@field rows integer
@@ -160,6 +198,7 @@ end
 ---@field private path? string that the page takes when it is complete
 ---@field private shared fun(value: string|nil): string
 ---@field private texts string[]
+---@field private script string
 local Page = {}
 Page.__index = Page
 
@@ -169,8 +208,10 @@ end
 
 ---@param title string
 function Page:begin(title)
-  local policy = POLICY:format(assets.script_hash, assets.style_hash)
-  self:write(HEAD:format(policy, version, escape(title), assets.style, assets.body))
+  local style = part "style.css"
+  self.script = whole_script()
+  local policy = POLICY:format(policy_source(self.script), policy_source(style))
+  self:write(HEAD:format(policy, version, escape(title), style, part "body.html"))
 end
 
 ---@param row riskscreen.report.Row
@@ -194,7 +235,7 @@ function Page:finish(input, title, time)
     ('"title":%s,"time":%s,"version":%s,\n'):format(quote(title), number(time), quote(version)),
     ('"sources":%s,"notes":%s,\n'):format(list_text(input.sources, source_text), list_text(input.notes, quote)),
     ('"levels":%s'):format(list_text(enums.values.risk_level, quote)),
-    TAIL:format(plain_summary(self), assets.script)
+    TAIL:format(plain_summary(self), self.script)
   )
   ensure(self.output:flush())
   if self.path then

@@ -21,6 +21,8 @@ local fields = {
   category = { "category", "entity_category", "entityCategory" },
   source = { "source" },
   error = { "error", "error_kind" },
+  case = { "case", "case_id" },
+  analyst = { "analyst" },
 }
 -- Tables of a decision that the fields above are read from.
 local read_elsewhere = tables.set { "record", "risks", "counterparties", "opponents" }
@@ -49,32 +51,10 @@ local function text_of(value)
   return tostring(value)
 end
 
--- Unix seconds of a date, with or without a time of day and a zone; without a zone it is UTC.
-local function parse_date(text)
-  local day, rest = text:match "^(%d%d%d%d%-%d%d%-%d%d)(.*)$"
-  local days = day and date.parse_date(day)
-  if not days then
-    return nil
-  elseif rest == "" then
-    return days * 86400
-  end
-  local hour, minute, second, zone = rest:match "^[T ](%d%d):(%d%d):?([%d.]*)(.*)$"
-  local seconds = second and (tonumber(second) or (second == "" and 0))
-  if not seconds then
-    return nil
-  end
-  local sign, zone_hours, zone_minutes = zone:match "^([+-])(%d%d):?(%d%d)$"
-  local offset = sign and (zone_hours * 3600 + zone_minutes * 60) * (sign == "-" and -1 or 1) or 0
-  if not sign and zone ~= "" and zone ~= "Z" and zone ~= " UTC" then
-    return nil
-  end
-  return days * 86400 + hour * 3600 + minute * 60 + seconds - offset
-end
-
 local function time_of(value)
   local number = tonumber(value)
   if not number then
-    return type(value) == "string" and parse_date(value) or nil
+    return type(value) == "string" and date.parse_time(value) or nil
   elseif number ~= number or math.abs(number) == math.huge then
     return nil
   end
@@ -178,6 +158,8 @@ local M = {
 ---@field reasons? string
 ---@field source? string
 ---@field error? string the kind of the failure
+---@field case? string
+---@field analyst? string
 ---@field counterparties? { list: table[], total: integer }
 ---@field others { [1]: string, [2]: string }[] the other columns, each a name and a text
 
@@ -187,6 +169,9 @@ local M = {
 ---@return riskscreen.report.Row row
 ---@return boolean has_action whether the action was one of the four
 function M.of(found, names)
+  if type(found.meta) == "table" then -- facts, which are columns in CSV
+    found = tables.merge(found.meta, found)
+  end
   local value_of, others = {}, {}
   for _, name in ipairs(names or tables.sorted_keys(found)) do
     local value, field = found[name], field_of[name]
@@ -221,6 +206,8 @@ function M.of(found, names)
     category = text_of(value_of.category) or category,
     reasons = table.concat(texts_of(value_of.reasons, "message", "\n"), "\n"),
     source = text_of(value_of.source) or (found.cached == true and "cache" or nil),
+    case = text_of(value_of.case),
+    analyst = text_of(value_of.analyst),
     error = text_of(type(failure) == "table" and (failure.kind or failure.message) or failure),
     counterparties = counterparties_of(record.counterparties and record or found),
     others = others,

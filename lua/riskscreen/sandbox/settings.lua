@@ -8,9 +8,9 @@ local enums = require "riskscreen.interface.enums"
 local faults = require "riskscreen.sandbox.faults"
 local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
-local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local time = require "riskscreen.util.time"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
 local DEFAULT_CREDITS = 1
@@ -174,14 +174,6 @@ M.server = {
   build.count("port", "", 0, 0, 65535, "The port to listen on; 0: any free one."),
 }
 
--- The time of day, with the fractions that os.time lacks.
-local function time_of_day()
-  local epoch, started = os.time(), runtime.now()
-  return function()
-    return epoch + (runtime.now() - started)
-  end
-end
-
 ---The checked settings of a service.
 ---@param given table
 ---@return table? settings
@@ -192,7 +184,7 @@ function M.check(given)
     return nil, wrong.message
   end
   settings.accounts = settings.accounts or accounts.defaults
-  settings.clock = settings.clock or time_of_day()
+  settings.clock = settings.clock or time.now
   settings.webhook = settings.webhook or check.options(webhooks.setting.fields, {})
   return settings
 end

@@ -23,8 +23,11 @@ if not now then
 end
 ]]
 
--- Removes expired entries of a space: true where there may be more.
+-- KEYS: values, index, expiries. Removes expired entries of a space: true where there may be more.
 local SWEEP = TIME
+  .. redis.permitted [[{
+  { 'HSET', KEYS[1], 'a', 'b' }, { 'HDEL', KEYS[1], 'a' }, { 'ZADD', KEYS[2], '0', 'a' }, { 'ZREM', KEYS[3], 'a' },
+}]]
   .. [[
 local function sweep(values, index, expiries, limit)
   local expired = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, limit)
@@ -67,14 +70,15 @@ if sweep(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[4])) then return false end
 return redis.call('ZLEXCOUNT', KEYS[2], ARGV[2], ARGV[3])
 ]])
 
--- Takes a lock back that has expired and that nobody else has taken since: the counter is still that of its token.
+-- Takes a lock back that has expired and that nobody else has taken since: the last token is still its own. A number
+-- would not do. Redis may lose it, and then it would count the same again for another holder.
 local LOCKS = [[
-local function is_held(lock, counter, token, milliseconds)
+local function is_held(lock, last, token, milliseconds)
   local holder = redis.call('GET', lock)
   if holder == token then
     redis.call('PEXPIRE', lock, milliseconds)
     return true
-  elseif not holder and redis.call('GET', counter) == string.match(token, '^%d+') then
+  elseif not holder and redis.call('GET', last) == token then
     redis.call('SET', lock, token, 'PX', milliseconds)
     return true
   end
@@ -82,7 +86,7 @@ local function is_held(lock, counter, token, milliseconds)
 end
 ]]
 
--- KEYS: values, index and expiries of each space, then each lock and its counter. ARGV: time, limit of the sweep,
+-- KEYS: values, index and expiries of each space, then each lock and its last token. ARGV: time, limit of the sweep,
 -- number of spaces, number of locks, life of a lock, the tokens, and 7 values for each change. All conditions are
 -- checked before anything is written. Wrong types raise before as well.
 local APPLY = redis.script("apply", SWEEP .. LOCKS .. [[
@@ -147,18 +151,18 @@ end
 return 1
 ]])
 
--- KEYS: lock, counter. ARGV: life in milliseconds, a random text. Returns the token, or false where it is held.
+-- KEYS: lock, last token. ARGV: life in milliseconds, a new token. Returns the token, or false where it is held.
 local TAKE = redis.script(
   "take",
   [[
 if redis.call('EXISTS', KEYS[1]) == 1 then return false end
-local token = redis.call('INCR', KEYS[2]) .. ' ' .. ARGV[2]
-redis.call('SET', KEYS[1], token, 'PX', ARGV[1])
-return token
+redis.call('SET', KEYS[2], ARGV[2])
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
+return ARGV[2]
 ]]
 )
 
--- KEYS: lock, counter. ARGV: life in milliseconds, token.
+-- KEYS: lock, last token. ARGV: life in milliseconds, token.
 local RENEW = redis.script("renew", LOCKS .. "return is_held(KEYS[1], KEYS[2], ARGV[2], ARGV[1]) and 1 or 0")
 
 -- KEYS: lock. ARGV: token.
@@ -341,8 +345,7 @@ local function keep(self, name, token)
     if self.locks[name] ~= token or self.closed then
       return
     end
-    local lock, counter = lock_keys(self, name)
-    local held = run(self, RENEW, { lock, counter }, { milliseconds(self.settings.lock_ttl), token })
+    local held = run(self, RENEW, { lock_keys(self, name) }, { milliseconds(self.settings.lock_ttl), token })
     if held == 0 then
       return
     end
@@ -352,8 +355,8 @@ end
 ---Takes a lock for `lock_ttl` seconds at first. While it is held, it is renewed, and each change of this store makes
 ---sure that it is still held.
 function Redis:lock(name)
-  local lock, counter = lock_keys(self, name)
-  local token, err = run(self, TAKE, { lock, counter }, { milliseconds(self.settings.lock_ttl), random.token() })
+  local lock, last = lock_keys(self, name)
+  local token, err = run(self, TAKE, { lock, last }, { milliseconds(self.settings.lock_ttl), random.token() })
   if err then
     return nil, err
   elseif not token then

@@ -32,6 +32,30 @@ function M.parse_date(text)
   return year and M.days(tonumber(year), tonumber(month), tonumber(day))
 end
 
+---Unix seconds of a date, with or without a time of day and a zone; without a zone it is UTC. Nil for any other text.
+---@param text string
+---@return number|nil
+function M.parse_time(text)
+  local day, rest = text:match "^(%d%d%d%d%-%d%d%-%d%d)(.*)$"
+  local days = day and M.parse_date(day)
+  if not days then
+    return nil
+  elseif rest == "" then
+    return days * 86400
+  end
+  local hour, minute, second, zone = rest:match "^[T ](%d%d):(%d%d):?([%d.]*)(.*)$"
+  local seconds = second and (tonumber(second) or (second == "" and 0))
+  if not seconds or tonumber(hour) > 24 or tonumber(minute) > 59 or seconds >= 61 then
+    return nil
+  end
+  local sign, zone_hours, zone_minutes = zone:match "^([+-])(%d%d):?(%d%d)$"
+  local offset = sign and (zone_hours * 3600 + zone_minutes * 60) * (sign == "-" and -1 or 1) or 0
+  if not sign and zone ~= "" and zone ~= "Z" and zone ~= " UTC" then
+    return nil
+  end
+  return days * 86400 + hour * 3600 + minute * 60 + seconds - offset
+end
+
 ---Unix seconds of an HTTP date such as "Sun, 06 Nov 1994 08:49:37 GMT", or nil.
 ---@param text string
 ---@return integer|nil

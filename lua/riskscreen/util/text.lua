@@ -173,6 +173,13 @@ function M.number(format, ...)
   return (format:format(...):gsub("[^%w+=-]+", "."))
 end
 
+---Reads a number with a decimal point in every locale: PUC Lua 5.1 reads that of the locale.
+---@param written string
+---@return number|nil
+function M.to_number(written)
+  return tonumber(written) or tonumber((written:gsub("%.", (("%.1f"):format(0.5):sub(2, 2)))))
+end
+
 ---Bytes as hexadecimal digits in lower case.
 ---@param bytes string
 ---@return string
@@ -296,7 +303,7 @@ end
 ---@return string
 function M.count(number, noun, shown)
   if number ~= 1 then
-    noun = noun:gsub("y$", "ie"):gsub("s$", "se") .. "s"
+    noun = noun:gsub("([^aeiou])y$", "%1ie"):gsub("s$", "se") .. "s"
   end
   return (shown or ("%.0f"):format(number)) .. " " .. noun
 end

@@ -11,6 +11,7 @@ local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
 local outboxes = require "riskscreen.watch.outbox"
+local random = require "riskscreen.util.random"
 local row_options = require "riskscreen.options.rows"
 local sources = require "riskscreen.watch.source"
 local tables = require "riskscreen.util.tables"
@@ -22,6 +23,7 @@ local LONGEST_CYCLE = 30 * DAY
 local SPREAD = 0.9 -- of the interval: the rest is room for pauses and slow answers
 local LONGEST_SLEEP = 60 -- seconds, so that `stop` is seen
 local SHORTEST_SLEEP = 0.01 -- seconds
+local MOST_HELD = 100 -- rows of an address that may be old ones with another text
 local FAILURES = 3 -- cycles in a row without an answer after which an address is reported as unknown
 local MAX_ANSWER = 65536 -- bytes of a webhook's receiver
 local CONNECT_TIMEOUT = 5 -- seconds
@@ -88,6 +90,7 @@ M.options = tables.concat({
 ---@field risks_before? string[]
 ---@field reasons string[]
 ---@field fields? table<string, string> the other columns of its row
+---@field test? boolean a test of the receiver: no address was screened
 
 ---@class riskscreen.WatchSummary
 ---@field screened integer
@@ -101,6 +104,7 @@ M.options = tables.concat({
 ---@field private settings table
 ---@field private store riskscreen.Store
 ---@field private verdicts riskscreen.StoreSpace
+---@field private rows riskscreen.StoreSpace the cycle in which each row was compared
 ---@field private outboxes riskscreen.watch.Outbox[]
 ---@field private stopped boolean
 local Watch = { __name = "riskscreen.Watch" }
@@ -121,13 +125,6 @@ local function keys_of(address, network)
   local plain = key and canonical or "?" .. text.printable(tostring(address), 500)
   local old_key = text.printable(tostring(network), 100) .. " " .. plain
   return key or old_key, old_key
-end
-
--- The start of the cycle tells it from one of the same number, of a store that was lost.
-local function id_of(self, key)
-  local cycle = self.cycle
-  local content = ("%s\n%s\n%s\n%d\n%.6f"):format(cycle.identity, self.settings.name, key, cycle.number, cycle.started)
-  return text.hex(digest.sha256(content):sub(1, 16))
 end
 
 -- The kept entry of an item, or nil.
@@ -153,63 +150,79 @@ local function has_failed(decision)
   return decision.action == "unknown" and decision.error ~= nil and decision.error.kind ~= "invalid_argument"
 end
 
--- The new entry of an address, and the change where there is one.
-local function settle(self, item, decision, before)
-  local entry = { cycle = self.cycle.number, action = decision.action, risks = list_of(decisions.risks(decision)) }
+-- The entry of an address after a screening: its verdict, the one before, and how many rows name it.
+local function screened(self, decision, before)
+  local risks = list_of(decisions.risks(decision))
+  local entry = { cycle = self.cycle.number, action = decision.action, risks = risks }
+  entry.reasons = list_of(decisions.reasons(decision, calls.state_of(self.client).is_sandbox))
+  local known = before and before.action and tables.pick(before, { "action", "risks" }) or nil
+  entry.known, entry.rows = known, 0
+  entry.rows_before = before and before.rows -- 0.9.0 kept none
   if has_failed(decision) then
-    entry = tables.merge(before or {}, { cycle = self.cycle.number, failures = (before and before.failures or 0) + 1 })
-    if entry.failures ~= FAILURES then
-      return entry
-    end
+    entry.failures = (before and before.failures or 0) + 1
     entry.action, entry.risks = "unknown", json.empty_array()
+    if entry.failures ~= FAILURES then
+      entry.action, entry.risks = known and known.action, known and known.risks
+    end
   end
-  local known = before and before.action and before
-  local is_same = known and known.action == entry.action and tables.equal(known.risks, entry.risks)
-  if is_same or (not known and entry.action == "allow") then
-    return entry
+  entry.is_new = not (known and known.action == entry.action and tables.equal(known.risks, entry.risks))
+  return entry
+end
+
+-- The rows that learn of an entry, now that one of them comes. A row that was not in the last cycle learns of a verdict
+-- that is not new. It may be an old row with another text in a column: it waits until there are more rows than then.
+local function rows_to_tell(entry, item)
+  local row = { address = shown(item.address), network = shown(item.network), fields = item.columns }
+  local told = {}
+  entry.rows = (entry.rows or 0) + 1
+  if entry.is_new and entry.action and (entry.known or entry.action ~= "allow") then
+    return { row }
+  elseif entry.rows_before and not entry.is_new and entry.action ~= "allow" then
+    entry.held = entry.held or {}
+    entry.held[#entry.held + 1] = not item.compared_in and row or nil
+    if entry.rows > entry.rows_before or #entry.held > MOST_HELD then
+      told, entry.held = entry.held, nil
+    end
   end
-  return entry,
-    {
-      id = id_of(self, item.key),
-      time = math.floor(self.clock()),
-      watch = self.settings.name,
-      address = shown(item.address),
-      network = shown(item.network),
-      action = entry.action,
-      before = known and known.action or nil,
-      risks = entry.risks,
-      risks_before = known and list_of(known.risks) or nil,
-      reasons = list_of(decisions.reasons(decision, calls.state_of(self.client).is_sandbox)),
-      fields = not tables.equal(item.fields, {}) and shown(item.fields) or nil,
-    }
+  return told
+end
+
+local function change_of(self, entry, row)
+  local before = entry.is_new and entry.known or nil
+  return tables.merge(row, {
+    id = random.token(),
+    time = math.floor(self.clock()),
+    watch = self.settings.name,
+    action = entry.action,
+    before = before and before.action,
+    risks = entry.risks,
+    risks_before = before and list_of(before.risks),
+    reasons = entry.reasons,
+  })
 end
 
 local function day_of(time)
   return ("%d"):format(math.floor(time / DAY))
 end
 
--- Keeps a verdict, the change in every outbox, and the count of the day: all or nothing.
-local function keep(self, item, decision)
-  local entry, change = settle(self, item, decision, find(self, item))
-  local today, meta = day_of(self.clock()), self.meta.name
-  self.used = { day = today, count = (self.used.day == today and self.used.count or 0) + 1 }
+-- Keeps an entry, the changes in every outbox, and the count of the day: all or nothing.
+local function keep(self, item, entry)
+  local rows, meta = rows_to_tell(entry, item), self.meta.name
   local changes = {
     { kind = "put", space = self.verdicts.name, key = item.key, value = assert(json.encode(entry)) },
+    { kind = "put", space = self.rows.name, key = item.row, value = tostring(self.cycle.number) },
     { kind = "put", space = meta, key = "used", value = assert(json.encode(self.used)) },
   }
-  if change then
+  for _, row in ipairs(rows) do
     self.serial = self.serial + 1
-    changes[3] = { kind = "put", space = meta, key = "serial", value = tostring(self.serial) }
-    local body = assert(json.encode(change))
+    local body, key = assert(json.encode(change_of(self, entry, row))), ("%015d"):format(self.serial)
+    changes[#changes + 1] = { kind = "put", space = meta, key = "serial", value = tostring(self.serial) }
     for _, outbox in ipairs(self.outboxes) do
-      local key = ("%015d"):format(self.serial)
       changes[#changes + 1] = { kind = "put", space = outbox.name, key = key, value = body }
     end
   end
   ensure(self.store:batch(changes))
-  self.summary.screened = self.summary.screened + 1
-  self.summary.changed = self.summary.changed + (change and 1 or 0)
-  self.summary.failed = self.summary.failed + (has_failed(decision) and 1 or 0)
+  self.summary.changed = self.summary.changed + #rows
 end
 
 local function deliver(self, at_once)
@@ -237,31 +250,32 @@ local function wait(self, seconds)
   end
 end
 
--- The items of the source that were not screened in this cycle.
+-- The rows of the source that this cycle has not compared yet.
 local function remaining(self)
   local next_item = sources.open(self.settings)
   return function()
     for given in next_item do
-      local item = { address = given.address, network = given.network or self.settings.network, fields = given.fields }
+      local item = { address = given.address, network = given.network or self.settings.network }
+      item.columns = not tables.equal(given.fields, {}) and shown(given.fields) or nil
       item.key, item.old_key = keys_of(item.address, item.network)
-      local entry = find(self, item)
-      if not entry or entry.cycle ~= self.cycle.number then
+      item.row = item.key .. " " .. text.hex(digest.sha256(json.ordered(item.columns)):sub(1, 12))
+      item.compared_in = ensure(self.rows:get(item.row))
+      item.entry = find(self, item)
+      item.is_screened = item.entry and item.entry.cycle == self.cycle.number
+      if item.compared_in ~= tostring(self.cycle.number) then
         return item
       end
     end
   end
 end
 
-local function count_of(next_item)
-  local count = 0
-  for _ in next_item do
-    count = count + 1
-  end
-  return count
-end
-
--- Addresses that have left the source are forgotten.
+-- Addresses and rows that have left the source are forgotten.
 local function forget(self)
+  for row, cycle in self.rows:each() do
+    if cycle ~= tostring(self.cycle.number) then
+      ensure(self.rows:delete(row))
+    end
+  end
   for key, value in self.verdicts:each() do
     if json.decode(value).cycle ~= self.cycle.number then
       ensure(self.verdicts:delete(key))
@@ -270,10 +284,14 @@ local function forget(self)
 end
 
 local function save_cycle(self)
-  ensure(self.meta:put("cycle", assert(json.encode(self.cycle))))
+  local name = self.meta.name
+  ensure(self.store:batch {
+    { kind = "put", space = name, key = "cycle", value = assert(json.encode(self.cycle)) },
+    { kind = "put", space = name, key = "account", value = calls.identity.account(calls.state_of(self.client)) },
+  })
 end
 
--- The next screening may begin at the returned time, or not today where the daily cap is reached.
+-- Whether the daily cap is reached.
 local function is_capped(self)
   local cap = self.settings.daily_cap
   return cap and self.used.day == day_of(self.clock()) and self.used.count >= cap
@@ -285,36 +303,54 @@ local function left_of(self, seconds)
   return times.wait(self.cycle.started + seconds, self.clock(), seconds)
 end
 
--- Screens the items that remain. With `spread` the screenings fill the interval.
+local function screen(self, item)
+  local settings, today = self.settings, day_of(self.clock())
+  local decision = self.client:screen {
+    address = item.address,
+    network = item.network,
+    policy = settings.policy,
+    include = settings.include,
+  }
+  self.used = { day = today, count = (self.used.day == today and self.used.count or 0) + 1 }
+  self.summary.screened = self.summary.screened + 1
+  self.summary.failed = self.summary.failed + (has_failed(decision) and 1 or 0)
+  return screened(self, decision, item.entry)
+end
+
+-- Goes on with the cycle, or begins the next one. With `spread` the screenings fill the interval. Returns whether it
+-- has come to the end.
 local function pass(self, spread)
-  local settings = self.settings
-  local interval = 1 / settings.rate
+  local items = remaining(self)
+  local item = items() -- a source that cannot be read raises, before anything is kept
+  save_cycle(self)
+  local interval = 1 / self.settings.rate
   if spread then
-    local left = left_of(self, settings.every * SPREAD)
-    interval = math.max(interval, left / math.max(1, count_of(remaining(self))))
+    local count = 0
+    for _ in remaining(self) do
+      count = count + 1
+    end
+    interval = math.max(interval, left_of(self, self.settings.every * SPREAD) / math.max(1, count))
   end
   local now = self.runtime.now
   local next_at = now()
-  for item in remaining(self) do
-    if is_capped(self) then
+  while item do
+    local entry = item.is_screened and item.entry
+    if not entry and is_capped(self) then
       if not spread then
         return false
       end
       wait(self, DAY - self.clock() % DAY)
     end
-    wait(self, next_at - now())
+    wait(self, entry and 0 or next_at - now())
     if self.stopped then
       return false
+    elseif not entry then
+      next_at = math.max(next_at + interval, now())
+      entry = screen(self, item)
     end
-    next_at = math.max(next_at + interval, now())
-    local decision = self.client:screen {
-      address = item.address,
-      network = item.network,
-      policy = settings.policy,
-      include = settings.include,
-    }
-    keep(self, item, decision)
+    keep(self, item, entry)
     deliver(self)
+    item = items()
   end
   return true
 end
@@ -327,13 +363,7 @@ local function locked(self, run)
   end
   local ok, result = pcall(run)
   release()
-  if not ok then
-    if errors.is(result) then
-      return nil, result
-    end
-    error(result, 0)
-  end
-  return result
+  return errors.result(ok, result)
 end
 
 -- The identity of this watch's decisions. A cycle under another one is not gone on with.
@@ -349,8 +379,6 @@ local function load(self)
     local message = "the store's verdicts of the watch '%s' are of another service or account: give this watch another "
       .. "name, or a store of its own"
     error(errors.new("storage", message:format(self.settings.name), { reason = "other_account" }), 0)
-  elseif not account then
-    ensure(self.meta:put("account", own)) -- 0.9.0 kept none
   end
   local cycle, used = ensure(self.meta:get "cycle"), ensure(self.meta:get "used")
   self.cycle = cycle and json.decode(cycle) or { number = 0, finished = true }
@@ -363,7 +391,6 @@ local function begin(self)
   local identity = identity_of(self)
   if self.cycle.finished or self.cycle.identity ~= identity then
     self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false, identity = identity }
-    save_cycle(self)
   end
 end
 
@@ -387,8 +414,8 @@ end
 function Watch:once()
   return locked(self, function()
     load(self)
-    begin(self)
     deliver(self, true)
+    begin(self)
     return finish(self, pass(self, false))
   end)
 end
@@ -420,6 +447,30 @@ end
 ---Ends `run` soon, after the screening under way.
 function Watch:stop()
   self.stopped = true
+end
+
+---Sends one change that is marked as a test to each receiver. It needs no lock, and keeps nothing.
+---@return true|nil
+---@return string|nil problem of a receiver that did not take it
+function Watch:test()
+  local body = assert(json.encode {
+    id = random.token(),
+    time = math.floor(self.clock()),
+    watch = self.settings.name,
+    test = true,
+    address = "test",
+    network = "test",
+    action = "unknown",
+    risks = json.empty_array(),
+    reasons = { "this is a test: no address was screened" },
+  })
+  for _, outbox in ipairs(self.outboxes) do
+    local problem = outbox:attempt(body)
+    if problem then
+      return nil, problem
+    end
+  end
+  return true
 end
 
 -- The value of the header X-Riskscreen-Signature: the time of sending, and the authentication code of the time, a point
@@ -483,6 +534,7 @@ function M.new(client, state, request)
     settings = tables.without(checked, "webhook"), -- it has a secret
     store = checked.store,
     verdicts = checked.store:space(prefix .. ":verdicts"),
+    rows = checked.store:space(prefix .. ":rows"),
     meta = checked.store:space(prefix),
     runtime = state.runtime,
     clock = state.clock,

@@ -14,6 +14,16 @@ local LONGEST_PAUSE = 3600 -- seconds
 local Outbox = {}
 Outbox.__index = Outbox
 
+---Delivers one change.
+---@param body string
+---@return string|nil problem of a delivery that failed
+function Outbox:attempt(body)
+  local ok, taken, problem = pcall(self.deliver, json.decode(body), body)
+  if not ok or taken == false or (taken == nil and problem ~= nil) then
+    return tostring(not ok and taken or problem or "the change was refused")
+  end
+end
+
 ---Delivers what waits. It ends at the first failure, because the order matters.
 ---@param now number monotonic seconds
 ---@param at_once? boolean do not wait for the end of a pause
@@ -24,11 +34,11 @@ function Outbox:flush(now, at_once)
   end
   for key, content in self.space:each() do
     local body = text.utf8(content) -- a source may name bytes that no receiver can decode
-    local ok, taken, problem = pcall(self.deliver, json.decode(body), body)
-    if not ok or taken == false or (taken == nil and problem ~= nil) then
+    local problem = self:attempt(body)
+    if problem then
       self.failures = self.failures + 1
       self.next_at = now + math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ^ (self.failures - 1))
-      return tostring(not ok and taken or problem or "the change was refused")
+      return problem
     end
     self.failures, self.next_at = 0, -math.huge
     local deleted, err = self.space:delete(key)

@@ -5,10 +5,6 @@ local errors = require "riskscreen.errors"
 local rows = require "riskscreen.rows"
 local text = require "riskscreen.util.text"
 
-local function failure(message)
-  return errors.new("invalid_argument", message, { field = "source", sent = false })
-end
-
 -- The rows of a file.
 local function rows_of(settings)
   local input, err = rows.open(settings.source, rows.options_of(settings, { checked_first = true }))
@@ -22,8 +18,7 @@ local function rows_of(settings)
       input:close()
       return nil
     end
-    local is_address = addresses.spellings(row.address, "format")[1]
-    if not is_address then
+    if not addresses.spellings(row.address, "format")[1] then
       input:count_invalid(row.line, text.show(row.address) .. " is no address")
     end
     return row
@@ -48,7 +43,7 @@ function M.open(settings)
     local item = next_item()
     if item == nil then
       if count == 0 and not settings.allow_empty then
-        error(failure "the source has no addresses", 0)
+        error(errors.new("invalid_argument", "the source has no addresses", { field = "source", sent = false }), 0)
       end
       return nil
     end

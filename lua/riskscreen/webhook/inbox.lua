@@ -331,7 +331,7 @@ function Inbox:on(event_type, handler)
 end
 
 ---Serves the inbox over HTTP with the library's own server, driven by its own loop.
----@param options? { host?: string, port?: integer, path?: string }
+---@param options? { host?: string, port?: integer, path?: string, on_refused?: function }
 ---@return riskscreen.InboxListener|nil listener `url`, `close()`
 ---@return riskscreen.Error|nil err
 function Inbox:listen(options)

@@ -4,9 +4,11 @@
 local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local event = require "riskscreen.webhook.event"
+local json = require "riskscreen.json"
 local runtime = require "riskscreen.runtime"
 
 local DEFAULT_PATH = "/webhooks"
+local MAX_BODY = 4 * event.MAX_SIZE -- the inbox refuses what is too large, and says so; the server is silent
 
 ---@class riskscreen.InboxListener: riskscreen.Server
 ---@field url string where deliveries go
@@ -20,13 +22,16 @@ local function is_served(self, path)
 end
 
 local function respond(self, request)
-  if not is_served(self, request.path) then
-    request:respond(404, { ["Content-Type"] = "application/json" }, '{"error":"there is nothing here"}')
-    return
+  local status, headers, body = 404, { ["Content-Type"] = "application/json" }, '{"error":"there is nothing here"}'
+  if is_served(self, request.path) then
+    local target = request.path .. (request.query and "?" .. request.query or "")
+    local where = { target = target, remote = request.remote }
+    status, headers, body = self.inbox:deliver(request.method, request.headers, request.body, where)
   end
-  local target = request.path .. (request.query and "?" .. request.query or "")
-  local where = { target = target, remote = request.remote }
-  request:respond(self.inbox:deliver(request.method, request.headers, request.body, where))
+  request:respond(status, headers, body)
+  if status >= 400 and self.on_refused then
+    self.on_refused(status, json.decode(body).error, request.remote)
+  end
 end
 
 local M = {}
@@ -49,24 +54,26 @@ M.options = {
     "The path of deliveries; a secret in the path comes after it.",
     DEFAULT_PATH
   ),
+  build.callback("on_refused", "on_refused(status, reason, remote): called for each delivery that is not accepted."),
 }
 
 ---Listens.
 ---@param inbox riskscreen.Inbox
----@param place { host: string, port: integer, path: string }
+---@param place { host: string, port: integer, path: string, on_refused?: fun(status, reason, remote) }
 ---@return riskscreen.InboxListener|nil
 ---@return riskscreen.Error|nil err
 function M.new(inbox, place)
   if not runtime.listen then
     return nil, errors.new("unsupported", "inbox:listen: inside nginx call inbox:serve() in content_by_lua")
   end
-  local bounded = { host = place.host, port = place.port, max_body = event.MAX_SIZE }
+  local bounded = { host = place.host, port = place.port, max_body = MAX_BODY }
   local listener, err
   listener, err = runtime.listen("inbox:listen", bounded, function(request)
     runtime.tasks.spawn(respond, listener, request)
   end)
   if listener then
     listener.inbox, listener.path, listener.url = inbox, place.path, listener.url .. place.path
+    listener.on_refused = place.on_refused
   end
   return listener, err
 end

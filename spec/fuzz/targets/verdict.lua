@@ -5,7 +5,7 @@ local worst_action = require("riskscreen.policy.decision").worst
 
 local ADDRESS, NETWORK = "0xab", "eth"
 local NOW = 1700000000 -- Unix seconds
-local HEAD = "2v1700000000.0000000000000000005" -- of texts that are JSON only
+local HEAD = "3v" .. ("%016d"):rep(3):format(0, 5, 1) -- of texts that are JSON only
 
 local is_action = { allow = true, review = true, block = true, unknown = true }
 
@@ -36,21 +36,21 @@ local function same(left, right)
 end
 
 local function check(text)
-  local entry, epoch = codec:decode(text, NOW, ADDRESS, NETWORK)
+  local entry = codec:decode(text, 5000, NOW)
   if not entry then
     return
   end
-  local decision = entry.decision
+  local decision = entries.decision(entry, ADDRESS, NETWORK)
   assert(is_action[decision.action] and decision.reasons[1].action == decision.action, "another first reason")
   for _, reason in ipairs(decision.reasons) do
     assert(worst_action(decision.action, reason.action) == decision.action, "a reason is worse than the action")
     assert(type(reason.message) == "string", "a reason has no message")
   end
   assert(is_finite(entry.expires_at) and is_finite(codec:usable_until(entry)), "a time is no number")
-  local again = codec:fresh(decision, entry.at)
-  again = again and codec.complete(again, ADDRESS, NETWORK)
-  assert(again and same(again.decision.reasons, decision.reasons), "its reasons are others when they are written again")
-  assert(is_finite(epoch), "the epoch is no number")
+  local again = codec:of(decision, entry.at, entry.head.epoch)
+  local reasons = again and again.head.verdict.reasons
+  assert(again and same(reasons, decision.reasons), "its reasons are others when they are written again")
+  assert(is_finite(entry.head.epoch), "the epoch is no number")
 end
 
 return function(text)

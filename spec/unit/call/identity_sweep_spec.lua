@@ -132,6 +132,7 @@ local of_screening = {
     retry = "it says when a call is made",
     priority = "likewise",
     traceparent = "it names the request",
+    meta = "they are facts for the journal",
   },
 }
 rooms.screen = of_screening

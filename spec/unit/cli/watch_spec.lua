@@ -77,6 +77,42 @@ describe("riskscreen watch", function()
     assert.equal(4, status, err)
   end)
 
+  it("sends a test to a command, without a file and a state", function()
+    local got = temporary.path "got"
+    local status, out, err = run { "watch", "--sandbox", "--test", "--command", "cat > " .. got }
+    assert.equal(0, status, err)
+    local change = cjson.decode(temporary.read(got))
+    assert.same({ true, "unknown" }, { change.test, change.action })
+    assert.equal(change.id, lines_of(out)[1].id)
+    assert.matches("the test was taken", err, 1, true)
+    status, out, err = run { "watch", "--sandbox", "--test", "--command", "exit 3", "--file", path }
+    assert.equal("", out)
+    assert.equal(3, status)
+    assert.matches("the test was not taken: the command failed (exit 3)", err, 1, true)
+    assert.same({ "customers.csv", "got" }, temporary.names())
+    assert.equal(4, (run { "watch", "--sandbox", "--test" }))
+  end)
+
+  it("leaves no state behind where the file cannot be read, or an argument is wrong", function()
+    local broken = temporary.path "broken.csv"
+    temporary.write(broken, 'address\n"' .. address "clean-eth" .. "\n")
+    for _, arguments in ipairs {
+      { "--file", temporary.path "nowhere.csv" },
+      { "--file", broken },
+      { "--file", temporary.directory() },
+      { "--file", path, "--webhook", "nonsense" },
+      { "--file", path, "--name", "a b" },
+    } do
+      local line = { "watch", "--sandbox", "-n", "eth", "--once" }
+      for _, argument in ipairs(arguments) do
+        line[#line + 1] = argument
+      end
+      local status, _, err = run(line, { env = { RISKSCREEN_WATCH_SECRET = ("s"):rep(16) } })
+      assert.equal(4, status, err)
+      assert.same({ "broken.csv", "customers.csv" }, temporary.names())
+    end
+  end)
+
   it("refuses to watch the sandbox that nobody asked for", function()
     local status, out, err = run { "watch", "--file", path, "-n", "eth", "--once" }
     assert.equal(4, status)

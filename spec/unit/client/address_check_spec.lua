@@ -1,9 +1,11 @@
 -- A text that is no address is refused before anything is sent, and every spelling of an address is one address.
 local addresses = require "riskscreen.sandbox.scenario_addresses"
+local json = require "riskscreen.json"
 local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local spellings = require "spec.support.spellings"
+local tables = require "riskscreen.util.tables"
 
 local CLEAN = addresses["clean-eth"]
 local MISSPELT = CLEAN:sub(1, -2) .. "4"
@@ -136,6 +138,25 @@ describe("the option address_check", function()
 end)
 
 describe("every spelling of an address", function()
+  it("is asked for once on a network that the operator has added", function()
+    for network, list in pairs(spellings) do
+      local known = assert(sandbox.client().kya:entities { addresses = { list[1] }, network = network })[1]
+      for _, answered in ipairs(list) do
+        local record = tables.merge(known, { address = answered, network = "added" })
+        local answer = { success = true, code = 1, msg = "SUCCESS", status = "SUCCESS", data = { record } }
+        local transport, requests = recorder.new(recorder.reply(200, answer))
+        local extend = { network = { added = network } }
+        local client = riskscreen.new { transport = transport, access_key = "test-key", extend = extend }
+        local records = assert(client.kya:entities { addresses = list, network = "added" })
+        assert.equal(#list, #records)
+        assert.equal(1, #json.decode(requests[1].body).addresses, network)
+        for index in ipairs(list) do
+          assert.equal(answered, records[index].address)
+        end
+      end
+    end
+  end)
+
   it("is asked for once", function()
     for network, list in pairs(spellings) do
       local client, service = sandbox.client()

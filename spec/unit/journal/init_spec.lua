@@ -379,9 +379,11 @@ describe("a journal", function()
 
   it("never changes a verdict when it cannot be written, and says so", function()
     local failures = {}
-    local journal = journals.call(function()
+    local store = riskscreen.store.memory()
+    rawset(store, "batch", function()
       error "the log server is down"
-    end, {
+    end)
+    local journal = journals.store(store, {
       on_failure = function(err)
         failures[#failures + 1] = err
         error "even the hook fails"
@@ -392,7 +394,7 @@ describe("a journal", function()
     assert.equal(1, #failures)
     assert.equal("storage", failures[1].kind)
     assert.matches("the log server is down", failures[1].message)
-    assert.equal(1, journal:stats().failed)
+    assert.equal(1, journal:stats().lost)
   end)
 
   it("loses no earlier line when the system refuses to let the file grow", function()
@@ -439,7 +441,7 @@ describe("a journal", function()
     record_some(journal, 5)
     assert.same({}, temporary.names())
     assert.same({ "full", "full" }, lost)
-    assert.same({ failed = 2, lost = 2, waiting = 3, written = 0, repaired = 0 }, journal:stats())
+    assert.same({ lost = 2, waiting = 3, written = 0, repaired = 0 }, journal:stats())
     assert(journal:flush())
     record_some(journal, 1)
     assert(journal:close())
@@ -463,17 +465,86 @@ describe("a journal", function()
     assert.equal(3, #lines_of(path))
   end)
 
-  it("passes its lines to a function", function()
-    local lines = {}
-    record_some(
-      journals.call(function(line)
-        lines[#lines + 1] = line
-      end),
-      3
-    )
-    temporary.write(path, table.concat(lines, "\n") .. "\n")
-    assert.is_true(journals.verify({ path }).ok)
-    assert.equal(3, #lines)
+  it("says in its next line how many decisions could not be written before it", function()
+    local journal = open { lock_timeout = 0, on_failure = function() end }
+    record_some(journal, 1)
+    local lock = assert(io.open(path .. ".head", "a+b"))
+    assert(require("riskscreen.system").lock(lock))
+    record_some(journal, 2)
+    lock:close()
+    assert.equal(2, journal:stats().lost)
+    record_some(journal, 1)
+    local shown = {}
+    for entry in journals.entries(path) do
+      shown[#shown + 1] = entry.lost or entry.action
+    end
+    assert.same({ "allow", 2, "allow" }, shown)
+    assert.is_true(journals.verify(path).ok)
+  end)
+
+  it("says so when it is closed, where no further decision comes", function()
+    for _, buffer in ipairs { false, 1 } do
+      local journal = open { lock_timeout = 0, on_failure = function() end, buffer = buffer or nil }
+      local lock = assert(io.open(path .. ".head", "a+b"))
+      assert(require("riskscreen.system").lock(lock))
+      record_some(journal, 2)
+      assert.is_nil(journal:close())
+      lock:close()
+      assert(journal:close())
+      local lost
+      for entry in journals.entries(path) do
+        lost = entry.lost or lost
+      end
+      assert.equal(buffer and 1 or 2, lost)
+    end
+  end)
+
+  -- A decision from an answer of the service.
+  local function append_answer(journal, answer)
+    local decision = riskscreen.policy():decide { risk = answer }
+    decision.address, decision.network = ("0x%040x"):format(1), "eth"
+    assert(journal:append(decision))
+  end
+
+  it("goes on after any answer of the service, and reads its lines again", function()
+    local answers = {
+      json.decode '{"risks":[],"part":5}',
+      json.decode '{"part":1}',
+      json.decode '{"risks":[],"part":1,"seq":2,"prev":"0","hash":"1"}',
+      json.decode('{"risks":[],"x":' .. ("["):rep(200) .. ("]"):rep(200) .. "}"),
+      json.decode '{"risks":[],"x":{},"y":[],"":1e308}',
+      { risks = {}, x = ("y"):rep(33 * 1024 * 1024) },
+    }
+    for _, answer in ipairs(answers) do
+      append_answer(assert(journals.file(path, { record = true })), answer)
+    end
+    local report = journals.verify(path)
+    assert.same({}, report.faults)
+    assert.equal(#answers, report.lines)
+    for row in journals.replay(path, riskscreen.policy()) do
+      assert.equal(row.before, row.after or row.before)
+    end
+  end)
+
+  it("finds the chain of a line whose last member is called part", function()
+    local line = require "riskscreen.journal.line"
+    for _, body in ipairs { '{"record":{"part":5}', '{"record":{"part":5,"seq":7,"prev":"ab","hash":"cd"}' } do
+      local sealed = line.seal({ body }, { part = 3, seq = 8, hash = line.FIRST }, line.hasher())[1]
+      local chain = line.chain(sealed)
+      assert.same({ 3, 9, line.FIRST }, { chain.part, chain.seq, chain.prev })
+      assert.equal(chain.hash, line.hasher()(chain.content))
+    end
+  end)
+
+  it("finds the entries about an address in a file", function()
+    local journal = open()
+    record_some(journal, 1)
+    local client = riskscreen.sandbox.client { journal = journal }
+    client:screen(scenario "low-eth")
+    client:screen(scenario "clean-eth")
+    local each = journals.entries(path, scenario("low-eth").address:lower())
+    assert.equal(2, each().seq)
+    assert.is_nil(each())
   end)
 
   it("keeps its lines in a store, and finds those about an address", function()
@@ -507,9 +578,6 @@ describe("a journal", function()
       end,
       function()
         journals.file()
-      end,
-      function()
-        journals.call "x"
       end,
       function()
         journals.verify(5)

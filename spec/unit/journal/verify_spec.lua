@@ -106,7 +106,7 @@ describe("the check of a journal", function()
     local line = require "riskscreen.journal.line"
     local chain = line.chain(lines[3])
     local body = lines[3]:match '^(.*),"part":':gsub('"allow"', '"block"')
-    lines[3] = line.seal(body, { part = 1, seq = 2, hash = chain.prev }, line.hasher())
+    lines[3] = line.seal({ body }, { part = 1, seq = 2, hash = chain.prev }, line.hasher())[1]
     assert.same({ "replaced 4 4" }, faults_of(lines))
   end)
 
@@ -130,11 +130,10 @@ describe("the check of a journal", function()
   it("finds a journal that was written anew as a whole, from a head that was kept elsewhere", function()
     local line = require "riskscreen.journal.line"
     local head = journals.verify(path).head
-    local place = { part = 1, seq = 0, hash = line.FIRST }
     for number in ipairs(lines) do
-      local body = lines[number]:match '^(.*),"part":':gsub('"allow"', '"block"')
-      lines[number], place = line.seal(body, place, line.hasher())
+      lines[number] = lines[number]:match '^(.*),"part":':gsub('"allow"', '"block"')
     end
+    lines = line.seal(lines, { part = 1, seq = 0, hash = line.FIRST }, line.hasher())
     os.remove(path .. ".head")
     assert.same({}, faults_of(lines)) -- a chain without a key cannot show it
     assert.same({ "replaced 8 8" }, faults_of(lines, { head = head }))
@@ -216,6 +215,91 @@ describe("the check of a journal", function()
       report.faults[1].line,
       report.faults[1].seq,
     })
+  end)
+
+  describe("of several files", function()
+    before_each(function()
+      local journal = assert(journals.file(path, { record = true }))
+      for _ = 1, 3 do
+        assert(journal:rotate())
+        for _ = 1, 2 do
+          assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+        end
+      end
+      assert(journal:close())
+    end)
+
+    local function check(expected, numbers)
+      local found, told, seen = {}, {}, {}
+      for index, fault in ipairs(assert(journals.verify(path)).faults) do
+        found[index] = ("%s %s %d"):format(fault.reason, fault.file:sub(#path + 1), fault.line)
+      end
+      assert.same(expected, found)
+      local function tell(fault)
+        told[#told + 1] = ("%s %s %d"):format(fault.reason, fault.file:sub(#path + 1), fault.line)
+      end
+      for entry in journals.entries(path, nil, tell) do
+        seen[#seen + 1] = entry.seq
+      end
+      assert.same(expected, told)
+      assert.same(numbers, seen)
+      told = {}
+      for row in journals.replay(path, riskscreen.policy(), tell) do
+        assert.equal(table.remove(seen, 1), row.seq)
+      end
+      assert.same(expected, told)
+      assert.same({}, seen)
+      assert.has_error(function()
+        for _ in journals.entries(path) do -- luacheck: ignore 542
+        end
+      end)
+    end
+
+    it("names a rotated file that is missing, and goes on with the rest", function()
+      os.remove(path .. ".2")
+      check({ "missing .2 0", "missing .3 1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14 })
+    end)
+
+    it("names the last rotated file when it is missing", function()
+      os.remove(path .. ".3")
+      check({ "missing .3 0", "missing  1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14 })
+    end)
+
+    it("names a rotated file that is torn, and goes on with the rest", function()
+      temporary.write(path .. ".2", temporary.read(path .. ".2"):sub(1, -20))
+      check({ "torn .2 2", "missing .3 1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14 })
+    end)
+
+    it("names a rotated file that is no file, and goes on with the rest", function()
+      os.remove(path .. ".2")
+      assert(os.execute("mkdir " .. path .. ".2"))
+      check({ "unreadable .2 0", "missing .3 1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14 })
+    end)
+
+    it("reads on where a program rotates meanwhile", function()
+      local journal, seen = assert(journals.file(path)), {}
+      for entry in journals.entries(path) do
+        seen[#seen + 1] = entry.seq
+        if entry.seq == 5 then
+          assert(journal:rotate())
+          assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+        end
+      end
+      assert.same({ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }, seen)
+    end)
+
+    it("finds the older files where the first line of the last one was damaged", function()
+      os.remove(path .. ".head")
+      temporary.write(path, "x" .. temporary.read(path):sub(2, 40) .. "\n" .. temporary.read(path):match "\n(.*)$")
+      check({ "malformed  1", "missing  2" }, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14 })
+    end)
+
+    it("takes older files as moved away, and newer ones as the whole", function()
+      os.remove(path .. ".1")
+      os.remove(path .. ".2")
+      local report = journals.verify(path)
+      assert.same({ true, 11, 4 }, { report.ok, report.first, report.lines })
+    end)
   end)
 
   it("lists no more than a hundred faults", function()

@@ -2,7 +2,9 @@
 local addresses = require "riskscreen.address"
 local json = require "riskscreen.json"
 local list_files = require "spec.support.list_files"
+local recorder = require "spec.support.recorder"
 local redis_server = require "spec.support.redis"
+local risks = require "spec.support.risks"
 local riskscreen = require "riskscreen"
 local spellings = require "spec.support.spellings"
 local tables = require "riskscreen.util.tables"
@@ -71,7 +73,7 @@ describe_if("a queue in Redis", function()
     local results, count = results_by_id()
     assert.equal(1200, count)
     assert.equal("allow", results["file/17"].action)
-    assert.equal(address(18), results["file/17"].address)
+    assert.equal(address(18), results["file/17"].input.address)
     assert.equal(17, results["file/17"].row)
     assert.equal(700, #service:requests())
   end)
@@ -84,7 +86,7 @@ describe_if("a queue in Redis", function()
     assert.equal("block", result.action)
     assert.matches("sanction", result.risks[1])
     assert.is_string(result.reasons[1])
-    assert.same({ customer = "c 1" }, result.fields)
+    assert.same({ customer = "c 1" }, result.input.fields)
   end)
 
   it("uses an outcome for inputs that are added later, for a while", function()
@@ -260,15 +262,86 @@ describe_if("a queue in Redis", function()
     })
     work()
     assert.equal(2, #service:requests())
-    assert.equal(mixed:lower(), results_by_id()["file/2"].address)
+    assert.equal(mixed:lower(), results_by_id()["file/2"].input.address)
   end)
 
-  it("passes over the rows that it has when a source is added again", function()
-    queue:add("file", inputs_of(600))
-    assert.same({ rows = 700, added = 100, invalid = 0 }, queue:add("file", inputs_of(700)))
-    assert.same({ rows = 100, added = 100, invalid = 0 }, queue:add("other", inputs_of(100)))
+  it("passes over the rows that it has of a run, adds rows behind them, and screens all anew in another run", function()
+    queue:add("march", inputs_of(600, 5000))
+    assert.same({ rows = 600, added = 0, invalid = 0 }, queue:add("march", inputs_of(600, 5000)))
+    assert.same({ rows = 700, added = 100, invalid = 0 }, queue:add("march", inputs_of(700, 5000)))
+    assert.same({ rows = 100, added = 100, invalid = 0 }, queue:add("april", inputs_of(100, 5000)))
     work()
     assert.equal(800, select(2, results_by_id()))
+  end)
+
+  it("refuses other rows under the name of a run, and changes nothing", function()
+    assert(queue:add("march", inputs_of(1100, 5000)))
+    local changed, shorter, inserted = inputs_of(1200, 5000), inputs_of(1000, 5000), inputs_of(1200, 5000)
+    changed[700] = { address = address(1), network = "eth" }
+    table.insert(inserted, 3, { address = address(1), network = "eth" })
+    for _, other in ipairs { changed, shorter, inserted, inputs_of(1, 5), {} } do
+      local totals, err = queue:add("march", other)
+      assert.is_nil(totals)
+      assert.equal("invalid_argument", err.kind)
+      assert.matches("the run 'march' has 1100 rows", err.message, 1, true)
+    end
+    assert.equal(1100, queue:status().added)
+  end)
+
+  it("knows a row again by all that it has: network and fields too", function()
+    local row = { address = address(1), network = "eth", fields = { customer = "c 1" } }
+    assert(queue:add("march", { row }))
+    for _, change in ipairs { { network = "bsc" }, { fields = { customer = "c 2" } }, { fields = {} } } do
+      assert.is_nil((queue:add("march", { tables.merge(row, change) })))
+    end
+    assert.equal(0, queue:add("march", { tables.copy(row) }).added)
+  end)
+
+  it("lets two producers add the same run side by side, each row once", function()
+    riskscreen.run(function()
+      local totals = {}
+      local bodies = {}
+      for index = 1, 2 do
+        bodies[index] = function()
+          totals[index] = assert(queue:add("march", inputs_of(2000, 5000)))
+        end
+      end
+      riskscreen.gather(bodies)
+      assert.equal(2000, totals[1].added + totals[2].added)
+    end)
+    assert.equal(2000, queue:status().added)
+  end)
+
+  it("screens networks that the operator has added to the worker's client", function()
+    local transport, requests = recorder.new(function(request)
+      local network = request.target:match "network=(%w+)"
+      local record = risks.record(json.empty_array(), { address = address(1), network = network })
+      return recorder.reply(200, { success = true, code = 1, data = record })
+    end)
+    client = riskscreen.new {
+      transport = transport,
+      access_key = "key-of-queues",
+      identity = "recorder",
+      account = "specs",
+      extend = { network = { sonic = "eth", mars = "eth" } },
+    }
+    local inputs = {
+      { address = address(1), network = "sonic" },
+      { address = address(1), network = "sonic" },
+      { address = address(1), network = "etherum" },
+      { address = "no address", network = "mars" },
+      { network = "sonic" },
+    }
+    assert.same({ rows = 5, added = 5, invalid = 1 }, queue:add("file", inputs))
+    work()
+    assert.same({}, queue:dead())
+    local results, errors_of = results_by_id(), {}
+    for number = 1, #inputs do
+      errors_of[number] = results["file/" .. number].error or "none"
+    end
+    local invalid = "invalid_argument"
+    assert.same({ "none", "none", invalid, invalid, invalid }, errors_of)
+    assert.equal(1, #requests)
   end)
 
   it("answers inputs that cannot be screened without a call", function()
@@ -296,15 +369,18 @@ describe_if("a queue in Redis", function()
     assert.equal(1, work { policy = policy })
     local result = results_by_id()["file/1"]
     assert.equal("review", result.action)
-    assert.same(transaction, result.transaction)
+    assert.same(transaction, result.input.transaction)
   end)
 
   it("removes results that were read", function()
     queue:add("file", inputs_of(5))
     work()
     local list = queue:results()
-    assert.equal(3, queue:forget(list[3].position))
+    assert.equal(3, queue:forget { list[1], list[2], list[3] })
     assert.equal(list[4].id, queue:results()[1].id)
+    assert.equal(0, queue:forget { tables.merge(list[4], { id = "file/9" }) })
+    assert.equal(1, queue:forget(list[4].position))
+    assert.equal(list[5].id, queue:results()[1].id)
     assert.has_error(function()
       queue:forget "all"
     end)
@@ -349,7 +425,7 @@ describe_if("a queue in Redis", function()
       while queue:status().done < 200 do
         local list = queue:results()
         if list[1] then
-          queue:forget(list[#list].position)
+          queue:forget(list)
         end
         riskscreen.sleep(0.05)
       end
@@ -420,7 +496,7 @@ describe_if("a queue in Redis", function()
     assert.equal(3, #letters)
     assert.matches("2 workers had the job", letters[1].reason)
     assert.equal("file/1", letters[1].id)
-    assert.equal(address(1), letters[1].address)
+    assert.equal(address(1), letters[1].input.address)
     assert.equal(3, queue:status().dead)
     assert.equal(0, select(2, results_by_id()))
     assert.equal(3, queue:requeue())
@@ -497,9 +573,11 @@ describe_if("a queue in Redis", function()
     assert.same({ "file/1 allow", "file/2 allow" }, ids)
   end)
 
-  it("takes an address of an input, and no verdict", function()
+  it("keeps the members of an input apart from the decision's", function()
     local bad = riskscreen.sandbox.scenario "type-hack"
-    queue:add("file", { { address = bad.address, network = "eth", action = "allow", reasons = {}, id = "x" } })
+    local input =
+      { address = bad.address, network = "eth", action = "allow", reasons = {}, id = "x", time = 0, row = 9 }
+    queue:add("file", { input })
     local told
     work {
       on_result = function(result)
@@ -508,7 +586,8 @@ describe_if("a queue in Redis", function()
     }
     local result = results_by_id()["file/1"]
     result.position = nil
-    assert.equal("block", told.action)
+    assert.same({ "block", "file/1", 1 }, { told.action, told.id, told.row })
+    assert.same(input, told.input)
     assert.same(result, told)
   end)
 
@@ -523,7 +602,7 @@ describe_if("a queue in Redis", function()
     local results = results_by_id()
     assert.same({ "unknown", "unknown" }, { results["file/1"].action, results["file/2"].action })
     assert.matches("not UTF%-8", results["file/1"].reasons[1])
-    assert.equal(json.null, results["file/3"].fields.name)
+    assert.equal(json.null, results["file/3"].input.fields.name)
     assert.same({}, queue:dead())
   end)
 
@@ -549,8 +628,10 @@ describe_if("a queue in Redis", function()
     queue:add("file", inputs_of(3))
     riskscreen.run(function()
       local worker = queue:worker { client = client }
+      local looking
       worker.redis = setmetatable({
         wait = function(_, ...)
+          looking = coroutine.running()
           local reply, err = redis:wait(...)
           while reply == false and worker.count > 0 do
             riskscreen.sleep(0.01)
@@ -564,9 +645,9 @@ describe_if("a queue in Redis", function()
           end
         end,
       })
-      local wait, has_paused = worker.signal.wait, false
-      worker.signal.wait = function(...)
-        has_paused = has_paused or worker.count == 0
+      local wait, has_paused = worker.changed.wait, false
+      worker.changed.wait = function(...)
+        has_paused = has_paused or (worker.count == 0 and coroutine.running() == looking)
         return wait(...)
       end
       assert.equal(3, worker:run { drain = true })
@@ -669,9 +750,34 @@ describe_if("a queue in Redis", function()
   it("buries a job that is not readable", function()
     queue:prepare()
     redis:call("XADD", redis:key "queue:default:jobs", "*", "id", "x/1", "item", "{", "key", "")
-    redis:call("XADD", redis:key "queue:default:jobs", "*", "other", "field")
     work()
-    assert.equal(2, #queue:dead())
+    assert.equal(1, #queue:dead())
+  end)
+
+  it("counts the entries of other programs in its streams, and passes over them", function()
+    queue:add("file", inputs_of(3))
+    queue:add("dead", inputs_of(4))
+    local foreign = { { "other", "field" }, { "id", "file/1" }, { "id", "file", "item", "{}" }, { "item", "{}" } }
+    for _, stream in ipairs { "jobs", "results", "dead" } do
+      for _, entry in ipairs(foreign) do
+        redis:call(
+          "XADD",
+          redis:key("queue:default:" .. stream),
+          "*",
+          entry[1],
+          entry[2],
+          entry[3] or "a",
+          entry[4] or "b"
+        )
+      end
+    end
+    assert.equal(7, work())
+    assert.equal(7, select(2, results_by_id()))
+    assert.same({}, queue:dead())
+    assert.equal(0, queue:requeue())
+    local status = queue:status()
+    assert.same({ 3 * #foreign, 0, 7 }, { status.foreign, status.waiting, status.results })
+    assert.matches('riskscreen_queue_foreign_total{queue="default"} 12\n', queue:metrics(), 1, true)
   end)
 
   it("refuses wrong options at the caller's line", function()

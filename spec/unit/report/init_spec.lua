@@ -40,6 +40,7 @@ local function text_of(data, value)
 end
 
 local columns = { "time", "address", "network", "action", "level", "entity", "category", "reasons", "source", "error" }
+columns[11], columns[12] = "case", "analyst"
 
 local function row_of(data, index)
   local row = {}
@@ -48,10 +49,10 @@ local function row_of(data, index)
     row[name] = place > 2 and text_of(data, value) or value
   end
   row.types, row.others = {}, {}
-  for place, value in ipairs(data.rows[index][11]) do
+  for place, value in ipairs(data.rows[index][#columns + 1]) do
     row.types[place] = text_of(data, value)
   end
-  local others = data.rows[index][12]
+  local others = data.rows[index][#columns + 2]
   for at = 1, others == 0 and 0 or #others, 2 do
     row.others[text_of(data, others[at])] = others[at + 1]
   end
@@ -115,12 +116,26 @@ describe("a report", function()
     assert.equal("Binance", row.entity)
     assert.equal("Exchange", row.category)
     assert.equal("one\ntwo", row.reasons)
-    local found = data.rows[1][13]
+    local found = data.rows[1][#columns + 3]
     assert.equal(2, found[1])
     assert.equal("c", found[2][1])
     assert.equal("high", text_of(data, found[2][7]))
     assert.equal(1.5, found[3][3])
     assert.equal("in", text_of(data, found[3][2]))
+  end)
+
+  it("has the case and the analyst of a decision, of JSON and of CSV, and its other facts", function()
+    local data = page_of(
+      file_of(
+        "facts.jsonl",
+        '{"action":"allow","address":"a1","meta":{"case":"17","analyst":"alice","note":"twice"}}\n'
+      ),
+      file_of("facts.csv", "address,action,case,analyst,note\na2,allow,18,bob,once\n")
+    )
+    for index, expected in ipairs { { "17", "alice", "twice" }, { "18", "bob", "once" } } do
+      local row = row_of(data, index)
+      assert.same(expected, { row.case, row.analyst, row.others.note })
+    end
   end)
 
   it("reads times as seconds, milliseconds and dates, with their zones", function()
@@ -163,7 +178,7 @@ describe("a report", function()
       { 1795000000, hacked:lower(), "block", "high" },
       { first.time, first.address, first.action, first.level }
     )
-    assert.is_true(#data.rows[1][13] > 1)
+    assert.is_true(#data.rows[1][#columns + 3] > 1)
     assert.is_nil(first.others.hash)
     assert.same({ "no address", "unknown" }, { second.address, second.action })
   end)
@@ -263,6 +278,21 @@ describe("a report", function()
   it("escapes the title", function()
     report.write { input = file_of("r.csv", "action\nallow\n"), output = path "t.html", title = "</title><b>" }
     assert.matches("<title>&lt;/title&gt;&lt;b&gt;</title>", read "t.html", 1, true)
+  end)
+
+  it("says which part of it is not installed", function()
+    local files = require "riskscreen.util.files"
+    local read_file = files.read
+    finally(function()
+      files.read = read_file
+    end)
+    function files.read(name)
+      return read_file(name:find "style%.css$" and name .. ".gone" or name)
+    end
+    local summary, err = report.write { input = file_of("a.csv", "address,action\na,allow\n"), output = path "x.html" }
+    assert.is_nil(summary)
+    assert.matches("a part of the page is not installed: .*page/style.css.gone: No such file or directory", err.message)
+    assert.is_nil(io.open(path "x.html"))
   end)
 
   it("allows its own script and style alone, and loads nothing", function()

@@ -155,6 +155,42 @@ describe_if("a store in Redis", function()
     assert.matches("noeviction", err.message)
   end)
 
+  it("changes all of a batch or nothing, whatever command the ACL refuses", function()
+    local now = 1000
+    local function clock()
+      return now
+    end
+    server:command "ACL SETUSER limited on >secret ~* +@all"
+    local limited = riskscreen.redis.new { url = server.url, username = "limited", password = "secret" }
+    local store = open(server, { redis = limited, clock = clock })
+    local space = store:space "things"
+    local changes = {
+      { kind = "put", space = "things", key = "new", value = "1", ttl = 10 },
+      { kind = "delete", space = "things", key = "old" },
+      { kind = "put", space = "things", key = "changed", value = "2" },
+    }
+    for _, command in ipairs { "hset", "hdel", "zadd", "zrem" } do
+      now = 1000
+      assert(space:put("old", "1"))
+      assert(space:put("changed", "1"))
+      assert(space:put("ended", "1", 1))
+      space:delete "new"
+      now = 2000
+      server:command("ACL SETUSER limited -" .. command)
+      local made, err = store:batch(changes)
+      local counted = space:count()
+      server:command("ACL SETUSER limited +" .. command)
+      assert.is_nil(made)
+      assert.is_true(counted == nil or counted == 2)
+      assert.equal("auth", err.reason)
+      assert.same({ "1", "1", 2 }, { space:get "old", space:get "changed", space:count() })
+      assert.is_true(store:batch(changes))
+      assert.same({ "1", "2", 2 }, { space:get "new", space:get "changed", space:count() })
+    end
+    store:close()
+    limited:close()
+  end)
+
   it("changes nothing while the memory is full, and works again afterwards", function()
     local store = open(server)
     local space = store:space "things"
@@ -265,6 +301,24 @@ describe_if("a store in Redis", function()
       assert.equal("2", one:space("things"):get "a")
       release()
       assert.is_true(one:space("things"):put("a", "1"))
+      one:close()
+      two:close()
+    end)
+
+    it("has lost it for good where another program had it after Redis lost its data", function()
+      local one, two = open(server), open(server)
+      local release = one:lock "run"
+      server:command "FLUSHALL"
+      local other = assert(two:lock "run")
+      two:space("things"):put("a", "2")
+      other()
+      for _ = 1, 2 do
+        local made, err = one:space("things"):put("a", "1")
+        assert.is_nil(made)
+        assert.equal("lock_lost", err.reason)
+      end
+      assert.equal("2", two:space("things"):get "a")
+      release()
       one:close()
       two:close()
     end)

@@ -207,6 +207,165 @@ describe("a watch", function()
     assert.not_equal(ids[1], ids[2])
   end)
 
+  it("gives every change another id: of any watch, file, machine and store", function()
+    local ids = {}
+    for _, name in ipairs { "one", "other" } do
+      for _ = 1, 2 do -- two machines whose clocks are one
+        local world = new_world { [A] = "block", [B] = "block" }
+        for _ = 1, 2 do
+          watch_of(world, { source = { A, B }, name = name }):once()
+          world.answers = { [A] = "allow", [B] = "review" }
+        end
+        assert.equal(4, #world.changes)
+        for _, change in ipairs(world.changes) do
+          assert.is_nil(ids[change.id])
+          ids[change.id] = true
+        end
+      end
+    end
+  end)
+
+  describe("of an address in several rows", function()
+    local function row(customer, address)
+      return { address = address or A, fields = { customer = customer } }
+    end
+
+    -- The changes of a cycle over rows, each with its customer, and the number of screenings.
+    local function cycle(world, ...)
+      world.screened = {}
+      assert(watch_of(world, { source = { ... } }):once())
+      local list = {}
+      for index, change in ipairs(world.changes) do
+        list[index] = ("%s %s>%s"):format(change.fields.customer, change.before or "", change.action)
+      end
+      world.changes = {}
+      return list, #world.screened
+    end
+
+    it("tells of each of them, and asks once", function()
+      local world = new_world { [A] = "block" }
+      local changes, asked = cycle(world, row "one", row "two", row "one")
+      assert.same({ { "one >block", "two >block" }, 1 }, { changes, asked })
+      assert.same({}, (cycle(world, row "one", row "two")))
+      world.answers[A] = "allow"
+      changes, asked = cycle(world, row "two", row "one")
+      assert.same({ { "two block>allow", "one block>allow" }, 1 }, { changes, asked })
+    end)
+
+    it("tells of a row that comes later, wherever it stands", function()
+      for _, rows in ipairs { { "one", "two" }, { "two", "one" } } do
+        local world = new_world { [A] = "block" }
+        assert.same({ "one >block" }, (cycle(world, row "one")))
+        assert.same({ "two >block" }, (cycle(world, row(rows[1]), row(rows[2]))))
+        assert.same({}, (cycle(world, row(rows[1]), row(rows[2]))))
+      end
+    end)
+
+    it("is quiet about a row that comes later where the address may pass", function()
+      local world = new_world { [A] = "allow" }
+      assert.same({}, (cycle(world, row "one")))
+      assert.same({}, (cycle(world, row "one", row "two")))
+    end)
+
+    it("does not take a row with another text in a column for a further row", function()
+      local world = new_world { [A] = "block" }
+      assert.same({ "balance 1 >block" }, (cycle(world, row "balance 1")))
+      assert.same({}, (cycle(world, row "balance 2")))
+      assert.same({ "balance 4 >block", "balance 5 >block" }, (cycle(world, row "balance 4", row "balance 5")))
+    end)
+
+    it("keeps little of an address in many rows, and tells of each of them", function()
+      local world = new_world { [A] = "block" }
+      local list = {}
+      for number = 1, 400 do
+        list[number] = row("customer " .. number)
+      end
+      local function tell()
+        world.changes = {}
+        assert(watch_of(world, { source = list }):once())
+        local _, entry = world.store:space("watch:default:verdicts"):each()()
+        assert.is_true(#entry < 20000)
+        return #world.changes
+      end
+      assert.equal(400, tell())
+      assert.equal(0, tell())
+      list[401] = row "one more"
+      assert.equal(1, tell())
+      table.remove(list, 1)
+      assert.equal(0, tell())
+      assert.equal(400, world.store:space("watch:default:rows"):count())
+      assert.equal(4, #world.screened)
+    end)
+
+    it("goes on behind the row at which a cycle ended", function()
+      local world = new_world { [A] = "block" }
+      local ends = true
+      local function source()
+        local position = 0
+        return function()
+          position = position + 1
+          if position == 2 and ends then
+            ends = false
+            error(errors.new("storage", "the disk is gone"), 0)
+          end
+          return ({ row "one", row "two" })[position]
+        end
+      end
+      assert.is_nil((watch_of(world, { source = source }):once()))
+      assert(watch_of(world, { source = source }):once())
+      assert.same({ A }, world.screened)
+      assert.same({ "one", "two" }, { world.changes[1].fields.customer, world.changes[2].fields.customer })
+    end)
+
+    it("takes the verdicts of 0.9.0 as known to each of them", function()
+      local world = new_world { [A] = "block" }
+      cycle(world, row "one", row "two")
+      local verdicts = world.store:space "watch:default:verdicts"
+      for key in verdicts:each() do
+        verdicts:put(key, '{"cycle":1,"action":"block","risks":["high / hack"]}')
+      end
+      assert.same({}, (cycle(world, row "one", row "two")))
+      assert.same({ "three >block" }, (cycle(world, row "one", row "two", row "three")))
+    end)
+  end)
+
+  it("leaves nothing behind in its store where the source is missing, broken or empty", function()
+    local broken = temporary.path "broken.csv"
+    temporary.write(broken, "address,customer\n" .. A .. "\n")
+    for _, source in ipairs { temporary.path "nowhere.csv", broken, {} } do
+      local world = new_world { [A] = "block" }
+      local put = {}
+      local batch = world.store.batch
+      rawset(world.store, "batch", function(store, changes)
+        put[#put + 1] = changes
+        return batch(store, changes)
+      end)
+      assert.is_nil((watch_of(world, { source = source }):once()))
+      assert.same({}, put)
+      for _, space in ipairs { "watch:default", "watch:default:verdicts" } do
+        assert.equal(0, world.store:space(space):count())
+      end
+    end
+  end)
+
+  it("sends one test to its receivers, and keeps nothing", function()
+    local world = new_world {}
+    local watch = watch_of(world, { source = "nowhere.csv" })
+    local release = assert(world.store:lock "watch-default") -- the watch may be running
+    assert.is_true(watch:test())
+    release()
+    local change = world.changes[1]
+    assert.same({ true, "default", "unknown", 1 }, { change.test, change.watch, change.action, #world.changes })
+    assert.equal(0, world.store:space("watch:default"):count())
+    local refusing = watch_of(world, {
+      source = "nowhere.csv",
+      on_change = function()
+        return nil, "down"
+      end,
+    })
+    assert.same({ nil, "down" }, { refusing:test() })
+  end)
+
   it("refuses verdicts of another account, and names the remedy", function()
     local world = new_world { [A] = "block" }
     watch_of(world, { source = { A } }):once()

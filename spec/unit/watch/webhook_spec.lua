@@ -82,6 +82,20 @@ describe("the webhook of a watch", function()
     assert.is_nil(header(request, "x-access-key"))
   end)
 
+  it("posts one test that is signed as a change is", function()
+    assert.is_true(watch_of(riskscreen.store.memory(), {}):test())
+    assert.equal(1, #receiver.got)
+    local request = receiver.got[1]
+    local time, signature = header(request, "x-riskscreen-signature"):match "^t=(%d+),v1=(%x+)$"
+    local path = temporary.path "signed"
+    temporary.write(path, time .. "." .. request.body)
+    local output = command_line.run(("openssl dgst -sha256 -hmac '%s' %s"):format(SECRET, path))
+    assert.equal(output:match "= (%x+)", signature)
+    assert.matches('"test":true', request.body, 1, true)
+    receiver.status = 500
+    assert.same({ nil, "the webhook's receiver answered 500" }, { watch_of(riskscreen.store.memory(), {}):test() })
+  end)
+
   it("signs whole seconds when the client's clock has fractions", function()
     local problems = {}
     watch_of(riskscreen.store.memory(), problems, function()

@@ -209,19 +209,19 @@ local function arguments(lease, priority, missing, wanted, patience)
 end
 
 local function read_grant(lease, reply, asked_at, priority)
-  local granted, wait, cap = tonumber(reply[1]), tonumber(reply[2]), reply[3]
+  local granted, wait, cap = text.to_number(reply[1]), text.to_number(reply[2]), reply[3]
   local day = reply[5]
-  lease.born, lease.left = reply[6], tonumber(reply[7])
+  lease.born, lease.left = reply[6], text.to_number(reply[7])
   if granted > 0 then
     -- Tokens of a day are not used on the next one.
-    add(lease, granted, asked_at + math.min(lease.lifetime, tonumber(reply[8])), day)
+    add(lease, granted, asked_at + math.min(lease.lifetime, text.to_number(reply[8])), day)
     note_use(lease, granted, day)
     lease.turns[priority], lease.ask_at[priority] = nil, nil
     return 0
   elseif cap ~= "" then
     return nil, wait, cap
   end
-  lease.turns[priority], lease.ask_at[priority] = tonumber(reply[4]), lease.now() + wait
+  lease.turns[priority], lease.ask_at[priority] = text.to_number(reply[4]), lease.now() + wait
   return wait
 end
 

@@ -2,28 +2,77 @@
 
 local build = require "riskscreen.options.build"
 local configuration = require "riskscreen.cli.configuration"
+local date = require "riskscreen.util.date"
+local decision_record = require "riskscreen.cli.decision_record"
 local journal = require "riskscreen.journal"
 local option_of = require "riskscreen.cli.option"
 local policies = require "riskscreen.policy"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
+local DAY = 86400 -- seconds
+local MOST_LAST = 100000 -- decisions that are held in memory
+
 local fault_columns = { "file", "line", "seq", "reason", "message" }
 
-local entry_columns = { "seq", "time", "input", "network", "action", "reasons", "source", "request_id", "id", "policy" }
+local entry_columns = {
+  "seq",
+  "time",
+  "input",
+  "network",
+  "action",
+  "outcome",
+  "reasons",
+  "source",
+  "request_id",
+  "meta",
+  "lost",
+  "id",
+  "policy",
+}
 
 local replay_columns = { "seq", "time", "input", "network", "before", "after", "reasons", "problem" }
 
 local path_argument = { name = "journal", doc = "The journal's file." }
 
-local key_option = option_of.text("key_file", "FILE", "File that holds the key of the chain, where it has one.")
+local days_ago = { today = 0, yesterday = 1 }
+
+-- The time that a text names, as a line of a journal has it.
+local function moment(written)
+  local now, seconds = os.time(), date.parse_time(written)
+  local ago = written:find "%a$" and option_of.duration(written)
+  if days_ago[written] then
+    seconds = now - now % DAY - days_ago[written] * DAY
+  elseif ago then
+    seconds = now - ago
+  elseif not seconds then
+    return nil, "must be a date such as 2026-01-31 or 2026-01-31T12:00:00Z, or yesterday, or a time ago such as 1h"
+  end
+  return os.date("!%Y-%m-%dT%H:%M:%SZ", math.ceil(math.max(seconds, 0)))
+end
+
+local function moment_option(name, doc)
+  local option = build.checked(name, "string", moment, doc)
+  option.argument = "TIME"
+  return option
+end
 
 local function counted(number, noun)
   return ("%d %s%s"):format(number, noun, number == 1 and "" or "s")
 end
 
+-- A function that names a fault of a journal; the rest follows.
+local function teller(context)
+  return function(fault)
+    local line = fault.line > 0 and (", line %d"):format(fault.line) or ""
+    context:warn(("%s%s: %s"):format(fault.file, line, fault.message))
+    context.is_damaged = true
+  end
+end
+
 local function run_verify(context)
-  local key = context.options.key_file and configuration.read_secret(context.options.key_file)
+  local key_file = context:setting "journal_key_file"
+  local key = key_file and configuration.read_secret(key_file)
   local report = status.ensure(journal.verify(context.arguments.journal, { key = key }))
   local output = context:output(fault_columns)
   for _, fault in ipairs(report.faults) do
@@ -31,39 +80,56 @@ local function run_verify(context)
   end
   output:finish()
   local files = counted(#report.files, "file")
-  local verdict = report.ok and "the chain holds" or counted(#report.faults, "fault")
+  local first = (report.first or 1) > 1 and (" from line %d on"):format(report.first) or ""
+  local verdict = report.ok and "the chain holds" .. first or counted(#report.faults, "fault")
   context:tell(("%s in %s: %s"):format(counted(report.lines, "line"), files, verdict))
   return report.ok and status.done or status.block
 end
 
-local function is_shown(entry, wanted)
-  return (not wanted.action or entry.action == wanted.action)
-    and (not wanted.address or entry.address == wanted.address or entry.input == wanted.address)
-    and (not wanted.since or entry.time >= wanted.since)
-    and (not wanted.until_time or entry.time < wanted.until_time)
+local function is_shown(entry, options)
+  local meta = entry.meta or {}
+  for name, value in pairs(options.meta or {}) do
+    if meta[name] ~= value then
+      return false
+    end
+  end
+  local time = tostring(entry.time)
+  return (not options.action or entry.action == options.action)
+    and (not options.address or entry.address == options.address or entry.input == options.address)
+    and (not options.since or time >= options.since)
+    and (not options["until"] or time < options["until"])
 end
 
 local function run_show(context)
   local options = context.options
-  local wanted = { action = options.action, address = options.address, since = options.since }
-  wanted.until_time = options["until"]
-  local output, count = context:output(entry_columns), 0
-  for entry in journal.entries(context.arguments.journal) do
+  if options.limit and options.tail then
+    status.misuse "give --limit or --tail, not both"
+  end
+  local output, count, last = context:output(entry_columns), 0, {}
+  for entry in journal.entries(context.arguments.journal, nil, teller(context)) do
     if count == options.limit then
       break
-    elseif is_shown(entry, wanted) then
-      output:add(entry)
+    elseif is_shown(entry, options) then
       count = count + 1
+      if options.tail then
+        last[count % options.tail + 1] = entry
+      else
+        output:add(entry)
+      end
     end
   end
+  for number = math.max(1, count - (options.tail or 0) + 1), options.tail and count or 0 do
+    output:add(last[number % options.tail + 1])
+  end
   output:finish()
+  return context.is_damaged and status.unknown or status.done
 end
 
 local function run_replay(context)
   local policy = context:policy() or policies.new()
   local output = context:output(replay_columns)
   local count, changed, undecided = 0, 0, 0
-  for row in journal.replay(context.arguments.journal, policy) do
+  for row in journal.replay(context.arguments.journal, policy, teller(context)) do
     count = count + 1
     changed = changed + (row.changed and 1 or 0)
     undecided = undecided + (row.problem and 1 or 0)
@@ -76,7 +142,7 @@ local function run_replay(context)
   output:finish()
   local figures = "%s: %d would change, %d cannot be made again"
   context:tell(figures:format(counted(count, "decision"), changed, undecided))
-  if undecided > 0 then
+  if undecided > 0 or context.is_damaged then
     return status.unknown
   end
   return changed > 0 and status.review or status.done
@@ -89,7 +155,6 @@ return {
     name = "journal verify",
     summary = "Check the chain of a journal: no line was changed, dropped or moved.",
     arguments = { path_argument },
-    options = { key_option },
     examples = { { line = "journal verify decisions.jsonl", what = "Name each line that does not hold" } },
     statuses = {
       { status = status.done, what = "the chain holds" },
@@ -105,12 +170,19 @@ return {
     options = {
       { name = "action", type = "string", values = actions, doc = "Only decisions with this action." },
       { name = "address", type = "string", doc = "Only decisions about this address." },
-      option_of.text("since", "TIME", "Only from this time on: 2026-01-31, or with T12:00:00Z."),
-      { name = "until", type = "string", argument = "TIME", doc = "Only before this time." },
+      tables.merge(decision_record.meta, { doc = "Only decisions with this fact, such as case=17. Repeat it." }),
+      moment_option("since", "Only from this time on: 2026-01-31, 2026-01-31T12:00:00Z, yesterday, today, 1h (ago)."),
+      moment_option("until", "Only before this time."),
       build.count("limit", "decisions", nil, 1, 2 ^ 53, "The most to show."),
+      build.count("tail", "decisions", nil, 1, MOST_LAST, "Only the last so many."),
     },
     examples = {
-      { line = "journal show decisions.jsonl --action block --since 2026-01-01", what = "This year's blocks" },
+      { line = "journal show decisions.jsonl --action block --since yesterday", what = "Blocks since yesterday" },
+      { line = "journal show decisions.jsonl --meta case=17 --tail 20", what = "The last 20 decisions of a case" },
+    },
+    statuses = {
+      { status = status.done, what = "done" },
+      { status = status.unknown, what = "a line or a file cannot be read, or is missing; the rest is shown" },
     },
     run = run_show,
   },
@@ -124,7 +196,7 @@ return {
     statuses = {
       { status = status.done, what = "no decision would change" },
       { status = status.review, what = "a decision would change" },
-      { status = status.unknown, what = "a decision cannot be made again" },
+      { status = status.unknown, what = "a decision cannot be made again, or a line or a file cannot be read" },
     },
     run = run_replay,
   },

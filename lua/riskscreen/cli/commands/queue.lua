@@ -2,6 +2,7 @@
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
+local core = require "riskscreen.core"
 local decision_record = require "riskscreen.cli.decision_record"
 local grouped = require("riskscreen.cli.progress").grouped
 local inputs = require "riskscreen.cli.input"
@@ -12,12 +13,15 @@ local redis = require "riskscreen.redis"
 local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
+local records = require("riskscreen.rows").records
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local REDIS_URL = "RISKSCREEN_REDIS_URL"
-local TAIL = 1024 * 1024 -- bytes at the end of the file in which the last whole row is sought
+local PIECE = 65536 -- bytes
 local LONGEST_CELL = 10000 -- bytes
+local STATUS =
+  "waiting working following results dead added done shared requeued foreign per_second left oldest workers"
 local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 
 local sentinels = option_of.pick(redis.options, { "sentinels" })[1]
@@ -42,8 +46,21 @@ local of_results = option_of.pick(queues.options, { "replicas" })
 local redis_failed = { status = status.unknown, what = "Redis failed" }
 local statuses = { { status = status.done, what = "done" }, redis_failed }
 
--- The checked options of the client of Redis.
-local function redis_settings(context)
+local function columns_of(names)
+  local columns = {}
+  for name in names:gmatch "%S+" do
+    columns[#columns + 1] = name
+  end
+  return outputs.columns.named(columns)
+end
+
+-- A result or a dead letter with the columns of its input.
+local function with_input(entry)
+  return tables.merge(tables.pick(entry.input or {}, { "address", "network", "fields" }), entry)
+end
+
+-- The queue, and the client of Redis.
+local function open(context)
   local options = context.options
   local url = options.redis or context.world.getenv(REDIS_URL)
   if (options.sentinel == nil) ~= (options.master == nil) then
@@ -58,27 +75,18 @@ local function redis_settings(context)
   if options.sentinel then
     settings.sentinels = { hosts = options.sentinel, name = options.master }
   end
-  return settings
+  local client = redis.with(settings)
+  return queues.new(tables.merge(option_of.values(queues.options, options), { redis = client })), client
 end
 
--- The queue, and the client of Redis.
-local function open(context)
-  local client = redis.with(redis_settings(context))
-  return queues.new(tables.merge(option_of.values(queues.options, context.options), { redis = client })), client
-end
-
-local function run_add(context)
+-- Adds the rows of a file or a pipe from the first one on. Returns what `add` returns.
+local function add_rows(context, queue, path, run)
   local options, world = context.options, context.world
-  local path = context.arguments.file
-  local queue = open(context)
   local input = inputs.open(context, path)
   local network, names = context:network(), options.keep or {}
-  if path == "-" and not options.source then
-    status.misuse "give the rows of stdin a name with --source: a second run with it passes over the rows of the first"
-  end
   local terminal = not context.quiet and world.columns(world.err)
   local next_row = input:each()
-  local totals = status.ensure(queue:add(options.source or path, function()
+  local totals, err = queue:add(run, function()
     local row = next_row()
     if not row then
       return nil
@@ -94,11 +102,33 @@ local function run_add(context)
     elseif terminal then
       world.err:write("\r", grouped(totals.rows), " rows\27[K")
     end
-  end))
+  end)
   input:close()
   if terminal then
     world.err:write "\r\27[K"
   end
+  return totals, err
+end
+
+local function run_add(context)
+  local options, path = context.options, context.arguments.file
+  local queue, run = open(context), options.run or options.source
+  if options.run and options.source then
+    status.misuse "--run and --source name the same: give one of them"
+  elseif path == "-" and not run then
+    status.misuse "give the rows of stdin a name with --run: the same name again passes over the rows of the first time"
+  end
+  local totals, err
+  repeat
+    if err then
+      context:warn "Redis has lost rows: begins again"
+    end
+    totals, err = add_rows(context, queue, path, run or "default")
+  until totals or path == "-" or err.reason ~= "lost"
+  if err and err.field == "inputs" then
+    status.misuse(("%s: %s: --run NAME"):format(path, err.message))
+  end
+  status.ensure(totals, err)
   local added, invalid = grouped(totals.added), grouped(totals.invalid)
   local rows = text.count(totals.rows, "row", grouped(totals.rows))
   local known = grouped(totals.rows - totals.added)
@@ -135,16 +165,13 @@ local function run_work(context)
     concurrency = options.concurrency,
     rate_limit = options.share_rate and { shared = { redis = redis_client } } or nil,
   }
-  local problems = {}
   local worker = queue:worker {
     client = client,
     concurrency = options.concurrency,
     request = { include = options.include, timeout = options.timeout, address_check = options.address_check },
     on_problem = function(err)
-      local message = tostring(err)
-      if not problems[message] then
-        problems[message] = true
-        context:tell("goes on after: " .. message)
+      if not context.quiet then
+        context.world.notice("goes on after: " .. tostring(err))
       end
     end,
   }
@@ -158,22 +185,6 @@ local function run_work(context)
   return system.ending() and status.interrupted or status.done
 end
 
-local status_columns = {
-  "waiting",
-  "working",
-  "following",
-  "results",
-  "dead",
-  "added",
-  "done",
-  "shared",
-  "requeued",
-  "per_second",
-  "left",
-  "oldest",
-  "workers",
-}
-
 local function run_status(context)
   local queue = open(context)
   if context.options.metrics then
@@ -184,18 +195,16 @@ local function run_status(context)
   if context.format ~= "json" and context.format ~= "jsonl" then
     found.workers = #found.workers
   end
-  context:write_record(status_columns, found)
+  context:write_record(columns_of(STATUS), found)
 end
-
-local dead_columns = { { name = "id", whole = true }, "address", "network", "reason" }
 
 local function run_dead(context)
   local queue = open(context)
-  local output, after = context:output(dead_columns), nil
+  local output, after = context:output { { name = "id", whole = true }, "address", "network", "reason" }, nil
   repeat
     local letters = status.ensure(queue:dead(after))
     for _, letter in ipairs(letters) do
-      output:add(letter)
+      output:add(with_input(letter))
       after = letter.position
     end
   until not letters[1]
@@ -208,120 +217,117 @@ local function run_requeue(context)
   context:tell(text.count(count, "job", grouped(count)) .. " again")
 end
 
--- The CSV file of `riskscreen queue results`. The last cell of each row is the position of its result. So the
--- file alone tells where to go on. A row that was cut by a kill is removed.
+-- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice. A result may
+-- come again after a kill, or from a Redis that has lost changes. A row that was cut by a kill is removed.
 
----@type riskscreen.cli.Column[]
-local result_columns = outputs.columns.named {
-  "source",
-  "row",
-  "address",
-  "network",
-  "action",
-  "reasons",
-  "risks",
-  "error",
-  "time",
-  "fields",
-  "position",
-}
+local result_columns = columns_of "source row address network action reasons risks error time fields queue"
+local QUEUE = #result_columns
 
 ---@class riskscreen.cli.ResultFile
----@field position? string of the last result in the file
----@field private out file*
-local File = {}
-File.__index = File
+---@field path string
+---@field out file*
+---@field queue string the queue and its Redis
+---@field subjects table<string, table<integer, integer>> by run and row, a digest of address and network
 
--- The position in the last whole row, and the length of the file up to its end. A cell holds no line break.
-local function last_row(out)
-  local size = out:seek "end"
-  local start = math.max(0, size - TAIL)
-  out:seek("set", start)
-  local tail = out:read "*a" or ""
-  local whole = tail:match "^(.*\n)"
-  if not whole then
-    return nil, start == 0 and 0 or nil
+-- Whether a row is in the file; from now on it is. Another queue, or another address in its place, ends the command.
+local function has_row(file, line)
+  local cells = {}
+  records.split(line:sub(1, -3), ",", cells, line:find('"', 1, true) ~= nil)
+  if cells[QUEUE] ~= file.queue then
+    local message = "%s has the results of the queue %s, and this one is %s: -o names another file"
+    status.misuse(message:format(file.path, text.show(cells[QUEUE]), text.show(file.queue)))
   end
-  return whole:match ",(%d+%-%d+)\r\n$", start + #whole
+  local source, row = cells[1], tonumber(cells[2]) or 0
+  local number = tonumber(text.hex(core.sha256(cells[3] .. " " .. cells[4])):sub(1, 8), 16)
+  file.subjects[source] = file.subjects[source] or {}
+  local before = file.subjects[source][row]
+  file.subjects[source][row] = before or number
+  if before and before ~= number then
+    local message = "%s has another address in row %d of the run %s: -o names another file"
+    status.misuse(message:format(file.path, row, text.show(source)))
+  end
+  return before ~= nil
+end
+
+-- Reads the rows of the file. Returns its length up to the end of the last whole row.
+local function read_results(file)
+  local header, size = outputs.csv_header(result_columns), 0
+  local next_line = records.lines(function()
+    return file.out:read(PIECE)
+  end, "bytes")
+  for line in next_line do
+    if size == 0 and line ~= header:sub(1, #line) then
+      status.misuse(("%s is not a file of this command"):format(file.path))
+    elseif line:sub(-1) ~= "\n" then
+      break -- cut by a kill
+    elseif size > 0 then
+      has_row(file, line)
+    end
+    size = size + #line
+  end
+  return size
 end
 
 -- Opens the file, or makes it.
-local function open_results(path)
-  local out = io.open(path, "r+b")
-  local is_new = not out
-  if is_new then
-    local problem
-    out, problem = io.open(path, "w+b")
-    status.ensure_written(out, problem)
-  end
-  local locked = system.lock(out)
-  if not locked then
+local function open_results(path, queue)
+  local made, problem = io.open(path, "ab")
+  status.ensure_written(made, problem)
+  made:close()
+  ---@type riskscreen.cli.ResultFile
+  local file = { path = path, out = assert(io.open(path, "r+b")), queue = queue, subjects = {} }
+  if not system.lock(file.out) then
     status.misuse(("%s is being written by another program"):format(path))
   end
-  local position, size = last_row(out)
-  local header = outputs.csv_header(result_columns)
-  if size == 0 then
-    out:seek "set"
-    status.ensure_written(system.truncate(out, 0))
-    status.ensure_written(out:write(header))
-  elseif not size or not (position or size == #header) then
-    status.misuse(("%s is not a file of this command"):format(path))
-  else
-    status.ensure_written(system.truncate(out, size))
-    out:seek "end"
-  end
-  status.ensure_written(system.sync(out))
-  return setmetatable({ out = out, position = position }, File)
+  local size = read_results(file)
+  file.out:seek("set", size)
+  status.ensure_written(system.truncate(file.out, size))
+  status.ensure_written(file.out:write(size == 0 and outputs.csv_header(result_columns) or ""))
+  status.ensure_written(system.sync(file.out))
+  return file
 end
 
--- A value without line breaks.
-local function plain(value)
-  return type(value) == "string" and text.printable(value, LONGEST_CELL) or value
-end
-
----Writes results and returns when they are on the disk.
----@param results riskscreen.QueueResult[]
-function File:write(results)
+-- Writes results that are not in the file, and returns their number when they are on the disk.
+local function write_results(file, results)
+  local count = 0
   for _, result in ipairs(results) do
-    local cells = outputs.columns.cells(result_columns, result)
-    for index = 1, #result_columns do
-      cells[index] = plain(cells[index])
+    local cells = outputs.columns.cells(result_columns, tables.merge(with_input(result), { queue = file.queue }))
+    for index = 1, QUEUE do
+      local cell = cells[index]
+      cells[index] = type(cell) == "string" and text.printable(cell, LONGEST_CELL) or cell -- without line breaks
     end
-    status.ensure_written(self.out:write(outputs.csv(cells, #result_columns)))
+    local line = outputs.csv(cells, QUEUE)
+    if not has_row(file, line) then
+      status.ensure_written(file.out:write(line))
+      count = count + 1
+    end
   end
-  status.ensure_written(system.sync(self.out))
-  self.position = results[#results].position
-end
-
-function File:close()
-  self.out:close()
+  status.ensure_written(system.sync(file.out))
+  return count
 end
 
 local function run_results(context)
   local options = context.options
-  local queue = open(context)
+  local queue, client = open(context)
   local stopped = false
   local forget = stop_at_signal(context, function()
     stopped = true
   end)
-  local count, file = 0, open_results(options.output)
-  -- Results that the file has are removed; after a kill there may be some.
-  if file.position then
-    status.ensure(queue:forget(file.position))
-  end
+  local file = open_results(options.output, ("%s@%s"):format(options.name, client:server()))
+  local count, repeated = 0, 0
   while not stopped do
-    local results = status.ensure(queue:results(file.position, options.follow and 1 or 0))
+    local results = status.ensure(queue:results(nil, options.follow and 1 or 0))
     if results[1] then
-      file:write(results)
-      status.ensure(queue:forget(file.position))
-      count = count + #results
+      local written = write_results(file, results)
+      count, repeated = count + written, repeated + #results - written
+      status.ensure(queue:forget(results))
     elseif not options.follow then
       break
     end
   end
   forget()
-  file:close()
-  context:tell(text.count(count, "result", grouped(count)))
+  file.out:close()
+  local known = repeated > 0 and (", and %s that the file had"):format(grouped(repeated)) or ""
+  context:tell(text.count(count, "result", grouped(count)) .. known)
   return stopped and status.interrupted or status.done
 end
 
@@ -329,12 +335,14 @@ return {
   {
     name = "queue add",
     summary = "Add the rows of a CSV file to a queue in Redis.",
-    description = "The same command passes over the rows that the queue has already, so it is repeated after any end.",
+    description = "The same command passes over the rows that the run has already, so it is repeated after any end. "
+      .. "Further rows may follow them; changed rows are refused. Another run screens the same rows anew.",
     arguments = { { name = "file", doc = "CSV with a column address; '-' is stdin." } },
     options = tables.concat({
-      option_of.text("source", "NAME", "The name of these rows in the queue and in the results; by default FILE."),
+      option_of.text("run", "NAME", "The name of the run, in the queue and in the results; by default 'default'."),
+      option_of.text("source", "NAME", "The same, for the rows of a pipe."),
     }, { inputs.keep }, inputs.options, of_add, common),
-    examples = { { line = "queue add customers.csv -n eth", what = "Waits while the queue is full" } },
+    examples = { { line = "queue add customers.csv -n eth --run march", what = "Waits while the queue is full" } },
     statuses = {
       { status = status.done, what = "every row is in the queue" },
       { status = status.invalid_rows, what = "every row is in the queue, and some cannot be screened" },
@@ -369,7 +377,7 @@ return {
     name = "queue results",
     summary = "Write the results of a queue to a CSV file, each once.",
     description = "The results leave Redis once the file is on the disk. The same command goes on with a file "
-      .. "that exists. One program at a time reads the results of a queue.",
+      .. "that exists, and adds no row that it has. One program at a time reads the results of a queue.",
     options = tables.concat({
       { name = "output", type = "string", required = true, short = "o", argument = "FILE", doc = "The CSV file." },
       { name = "follow", type = "boolean", doc = "Wait for further results, until a signal ends it." },

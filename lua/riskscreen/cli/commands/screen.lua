@@ -41,10 +41,11 @@ local file_option = option_of.text("file", "FILE", "Screen the rows of a file, C
 
 local function screen_addresses(context, addresses)
   local client, source = context:client()
-  local output = context:output(decision_record.columns(source))
+  local meta = context.options.meta
+  local output = context:output(decision_record.columns(source, meta))
   local worst = status.allow
   for decision in client:screen_all(decision_record.request(context, addresses)) do
-    local record = decision_record.record(decision, source)
+    local record = decision_record.record(decision, source, meta)
     output:add(record)
     worst = status.worse(worst, status.of_decision(record.action, record.error))
   end
@@ -89,7 +90,7 @@ return {
   options = tables.concat(
     { file_option, status.fail_on },
     of_file,
-    { decision_record.concurrency },
+    { decision_record.concurrency, decision_record.meta },
     decision_record.options
   ),
   examples = {

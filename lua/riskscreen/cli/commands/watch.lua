@@ -14,17 +14,6 @@ local watch_options = require("riskscreen.watch").options
 
 local picked = option_of.pick(watch_options, { "rate", "daily_cap", "name" })
 
-local seconds_of = { s = 1, m = 60, h = 3600, d = 86400 }
-
--- "6h" or "90" as seconds.
-local function duration(text)
-  local number, unit = text:match "^(%d+%.?%d*)([smhd]?)$"
-  if not number then
-    return nil, "must be a time such as 90s, 30m, 6h or 1d"
-  end
-  return tonumber(number) * (seconds_of[unit] or 1)
-end
-
 -- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE. The status
 -- is written to a file: Lua 5.1 and LuaJIT do not report how the program of a pipe has ended.
 local DRAINED = "(%s\n) ; echo $? >'%s' ; cat >/dev/null"
@@ -92,26 +81,42 @@ local function describe(summary)
     .. (summary.finished and "" or "; the cycle goes on at the next run")
 end
 
+local function run_test(context, watch)
+  local taken, problem = watch:test()
+  context:warn(taken and "the test was taken" or "the test was not taken: " .. problem)
+  return taken and status.done or status.unknown
+end
+
 local function run(context)
   local options = context.options
-  local path = options.state or options.file .. ".watch.db"
-  inputs.refuse_output(path, context, options.file)
+  if not options.test and not options.file then
+    status.misuse "--file is required"
+  elseif options.test and not (options.webhook or options.command) then
+    status.misuse "--test needs --webhook or --command"
+  end
   local client = context:client()
-  local kept = status.ensure(store.sqlite(path))
   local request = tables.merge(tables.pick(options, { "name", "every", "rate", "daily_cap", "include" }), {
-    source = options.file,
+    source = options.file or "",
     network = context:network(),
-    store = kept,
     on_change = receiver(context),
     webhook = options.webhook and { url = options.webhook, secret = secret_of(context) } or nil,
     on_failure = function(message)
       context:warn("a change was not delivered and is kept: " .. message)
     end,
   })
-  local made, watch = pcall(client.watch, client, rows.options_of(options, request))
-  if not made then
-    status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
+  local function watch_in(kept)
+    local made, watch = pcall(client.watch, client, rows.options_of(options, tables.merge(request, { store = kept })))
+    return made and watch or status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
   end
+  local trial = watch_in(store.memory()) -- a mistake must not leave a state behind
+  if options.test then
+    return run_test(context, trial)
+  end
+  local path = options.state or options.file .. ".watch.db"
+  inputs.refuse_output(path, context, options.file)
+  inputs.open(context, options.file):close()
+  local kept = status.ensure(store.sqlite(path))
+  local watch = watch_in(kept)
   local summary, failure, is_done
   if options.once then
     summary, failure = watch:once()
@@ -141,7 +146,6 @@ return {
     {
       name = "file",
       type = "string",
-      required = true,
       argument = "PATH",
       doc = "File of rows: CSV with a column address, or JSON lines.",
     },
@@ -149,11 +153,12 @@ return {
       name = "every",
       type = "string",
       argument = "TIME",
-      check = duration,
+      check = option_of.duration,
       doc = "The time from the beginning of a cycle to the next, such as 30m or 1d; screenings are spread over it. "
         .. "Default: 6h.",
     },
     { name = "once", type = "boolean", doc = "One cycle, as fast as --rate allows, for cron or a timer." },
+    { name = "test", type = "boolean", doc = "Send one test change to --command and --webhook, and end." },
     picked[1],
     picked[2],
     decision_record.options[1],
@@ -165,13 +170,14 @@ return {
   }, inputs.options),
   examples = {
     { line = "watch --file customers.csv -n eth --every 6h", what = "Until it is interrupted" },
+    { line = "watch --test --webhook https://example.com/changes", what = "Try a receiver" },
     { line = "watch --file customers.csv -n eth --once --command 'mail -s risk ops@example.com'", what = "From cron" },
   },
   statuses = {
-    { status = status.done, what = "every address was screened, and every change was taken" },
+    { status = status.done, what = "every address was screened, and every change, or the test, was taken" },
     {
       status = status.unknown,
-      what = "--once: an address has no answer, a change waits, or the daily cap was reached",
+      what = "--once: an address has no answer, a change waits, or the daily cap was reached; a test was not taken",
     },
   },
   verdict = "output",

@@ -31,7 +31,13 @@ local function run(context)
   if not made then
     status.misuse((tostring(inbox):gsub("^[^ ]+:%d+: ", "")))
   end
-  local listener = status.ensure(inbox:listen { host = options.host, port = options.port })
+  local listener = status.ensure(inbox:listen {
+    host = options.host,
+    port = options.port,
+    on_refused = function(code, reason, remote)
+      context:warn(("refused a delivery from %s: %d, %s"):format(tostring(remote), code, reason))
+    end,
+  })
   local where = listener.url .. (secret and "/SECRET" or "")
   context:warn("listening on " .. where .. "; Ctrl-C ends it")
   while true do
@@ -44,7 +50,7 @@ return {
   summary = "Receive webhooks over HTTP, and write each event as a JSON line.",
   description = (
     "The secret in %s comes after the path of the URL. An event is answered once its line is written, and "
-    .. "a repeated event is written once."
+    .. "a repeated event is written once. A line on stderr names each delivery that is refused, and why."
   ):format(SECRET),
   options = {
     { name = "host", type = "string", default = "127.0.0.1", doc = "Address to listen on." },

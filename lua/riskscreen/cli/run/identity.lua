@@ -2,11 +2,12 @@
 -- of the decisions. Local lists are none of them: they are asked for every row, and may change during a run.
 local calls = require "riskscreen.call"
 local core = require "riskscreen.core"
+local encode = require("riskscreen.cli.output").json
 local files = require "riskscreen.util.files"
 local text = require "riskscreen.util.text"
 
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
-local NAMES = "input format network policy include address_check service columns content identity"
+local NAMES = "input format network policy include address_check service columns meta content identity"
 local LATER = { content = true, identity = true } -- earlier versions kept none
 local PIECE = 65536 -- bytes
 
@@ -45,6 +46,7 @@ function M.of(context, input, format, client, source)
     source = source, -- not compared: 0.1.0 has no such column
     identity = calls.identity.decision(calls.state_of(client), client.policy, options),
     content = input.size and digest_of(options.file) or nil, -- not of a pipe
+    meta = options.meta and encode(options.meta) or nil,
     columns = table.concat({
       options.address_column or "",
       options.network_column or "",

@@ -28,6 +28,7 @@ local MOST_AT_ONCE = 2000 -- rows that are copied or passed over before other ta
 local MOST_SHOWN = 20 -- invalid rows that are printed
 local DEFAULT_REQUESTS = 32 -- at a time
 local DEFAULT_TIMEOUT = 10 -- seconds, of a client
+local NO_NETWORK = "it names no network; -n NETWORK gives one"
 
 ---@class riskscreen.cli.Run
 ---@field context riskscreen.cli.Context
@@ -44,7 +45,7 @@ Run.__index = Run
 local M = {}
 
 function Run:set_row_source(source)
-  self.row_source, self.columns = source, output.columns(self.keep, source)
+  self.row_source, self.columns = source, output.columns(self.keep, source, self.context.options.meta)
 end
 
 function Run:row_text(record)
@@ -225,9 +226,9 @@ function Run:has_passed(number, row)
   return not earlier.failed
 end
 
--- The address and the network of the next row that can be screened. Rows before it that cannot are answered here.
+-- The address and the network of the next row that has no answer yet.
 function Run:source()
-  local network, next_row = self.context:network(), self.input:each()
+  local next_row = self.input:each()
   return function()
     while true do
       local row = next_row()
@@ -236,16 +237,8 @@ function Run:source()
       end
       self.taken = self.taken + 1
       local number = self.taken
-      local fault = not (row.network or network) and "it names no network; -n NETWORK gives one"
       local has_passed = self:has_passed(number, row)
-      local is_answered = has_passed or number <= self.progress.position or self.answers[number]
-      if fault and not is_answered then
-        local reasons = { fault }
-        local record = { address = row.address, action = "unknown", reasons = reasons, error = "invalid_argument" }
-        record.source = self.row_source
-        self:take(number, row, record, fault)
-        self:write_if_due()
-      elseif not is_answered then
+      if not (has_passed or number <= self.progress.position or self.answers[number]) then
         self.sent = self.sent + 1
         self.rows[self.sent] = { number = number, row = row }
         return { address = row.address, network = row.network }
@@ -264,8 +257,12 @@ function Run:screen(client)
     end
     local entry = self.rows[decision.index]
     self.rows[decision.index] = nil
-    local problem = decision.reasons[1] and decision.reasons[1].message:gsub("^riskscreen: %S+ ", "")
-    self:take(entry.number, entry.row, decision_record.record(decision, self.row_source), problem)
+    local record = decision_record.record(decision, self.row_source, self.context.options.meta)
+    if not (entry.row.network or request.network) then
+      record.reasons = { NO_NETWORK }
+    end
+    local problem = record.reasons[1] and record.reasons[1]:gsub("^riskscreen: %S+ ", "")
+    self:take(entry.number, entry.row, record, problem)
     self:write_if_due()
   end
 end
@@ -392,7 +389,7 @@ local function new_run(context)
     input = input,
     format = context.format == "jsonl" and "jsonl" or "csv",
     keep = options.keep or {},
-    columns = output.columns(options.keep),
+    columns = output.columns(options.keep, nil, options.meta),
     rows = {},
     answers = {},
     taken = 0,

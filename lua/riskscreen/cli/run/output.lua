@@ -19,9 +19,10 @@ local M = {}
 ---called `action` must not take the place of the decision.
 ---@param keep? string[]
 ---@param source? "sandbox"
+---@param meta? table<string, string>
 ---@return riskscreen.cli.Column[]
-function M.columns(keep, source)
-  local columns = tables.concat({ { name = "line" } }, decision_record.columns(source), { { name = "time" } })
+function M.columns(keep, source, meta)
+  local columns = tables.concat({ { name = "line" } }, decision_record.columns(source, meta), { { name = "time" } })
   local own = tables.set(tables.pluck(columns, "name"))
   for _, name in ipairs(keep or {}) do
     if own[name] then

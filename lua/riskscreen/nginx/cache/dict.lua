@@ -37,18 +37,13 @@ function Dict:epoch()
   return type(epoch) == "number" and epoch or 0
 end
 
--- Begins the next epoch. If the dict has lost the counter, it goes on above every earlier number.
-local function advance(shared, now)
-  local epoch, message = shared:incr(EPOCH, 1, math.floor(now * 1000))
-  return epoch, message
-end
-
 ---@param key string
----@param text string
 ---@param lifetime number seconds, more than 0
+---@param text string
+---@param flags number
 ---@return boolean is_written false without a dict, or without room
-function Dict:set(key, text, lifetime)
-  return self.shared ~= nil and self.shared:set(key, text, lifetime) == true
+function Dict:set(key, lifetime, text, flags)
+  return self.shared ~= nil and self.shared:set(key, text, lifetime, flags) == true
 end
 
 ---Whether an address may have been purged in a later epoch.
@@ -64,14 +59,15 @@ function Dict:was_purged(address, epoch)
   return (type(floor) == "number" and floor > epoch) or (type(floor_of_all) == "number" and floor_of_all > epoch)
 end
 
+-- Begins the next epoch. If the dict has lost the counter, it goes on above every earlier number.
+local function advance(shared, now)
+  local epoch, message = shared:incr(EPOCH, 1, math.floor(now * 1000))
+  return epoch, message
+end
+
 -- Raises floors. A fetch that began before has an older epoch than the floor, so its entry is not used. The second step
 -- of the epoch empties an LRU that was filled before the floor was there.
-local function raise(self, floors, now)
-  local shared = self.shared
-  if not shared then
-    self.own_epoch = self.own_epoch + 1
-    return self.is_alone() or nil, "there is no shared dict"
-  end
+local function raise(shared, floors, now)
   local epoch, message, told, why_not
   repeat
     epoch, message = advance(shared, now)
@@ -88,31 +84,25 @@ local function raise(self, floors, now)
   return (told and not message) or nil, message or why_not
 end
 
----Forgets all addresses, in all workers and all versions.
+---Forgets an address, or all of them, in all workers and all versions.
 ---@param now number seconds
+---@param spellings? string[] the canonical address; another one on a network where it is spelled in another way
+---@param keys? string[] of the address on each network, without the prefix
 ---@return boolean|nil ok
 ---@return string|nil message
-function Dict:forget_all(now)
-  return raise(self, { FLOOR_OF_ALL }, now)
-end
-
----Forgets an address in all workers and all versions.
----@param spellings string[] the canonical address; another one on a network where it is spelled in another way
----@param keys string[] of the address on each network, without the prefix
----@param now number seconds
----@return boolean|nil ok
----@return string|nil message
-function Dict:purge(spellings, keys, now)
-  local floors = {}
-  for index, address in ipairs(spellings) do
+function Dict:forget(now, spellings, keys)
+  local shared, floors = self.shared, { not spellings and FLOOR_OF_ALL or nil }
+  if not shared then
+    self.own_epoch = self.own_epoch + 1
+    return self.is_alone() or nil, "there is no shared dict"
+  end
+  for index, address in ipairs(spellings or {}) do
     floors[index] = FLOOR .. bucket_of(address)
   end
-  for _, key in ipairs(keys) do
-    if self.shared then
-      self.shared:delete(self.prefix .. key)
-    end
+  for _, key in ipairs(keys or {}) do
+    shared:delete(self.prefix .. key)
   end
-  return raise(self, floors, now)
+  return raise(shared, floors, now)
 end
 
 ---Locks a key for this worker.

@@ -1,6 +1,6 @@
 -- The cache of decisions. `get` tries the LRU of this worker, then the dict of all workers; then it fetches once for
 -- all callers. Entries are in entry.lua, the dict is in dict.lua. Callers of one worker wait in single_flight.lua;
--- workers wait for each other here (`fetch_locked`), by a lock in the dict.
+-- workers wait for each other here (`lock`), by a lock in the dict.
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local dicts = require "riskscreen.nginx.cache.dict"
@@ -12,10 +12,7 @@ local single_flight = require "riskscreen.nginx.cache.single_flight"
 local tables = require "riskscreen.util.tables"
 local time = require "riskscreen.util.time"
 
-local sub = string.sub
-
-local TICK = single_flight.TICK
-local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
+local MAX_TIMERS = 128 -- half of what nginx allows by default
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
 
 local is_action = tables.set { "allow", "review", "block", "unknown" }
@@ -24,95 +21,77 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 
 ---@class riskscreen.nginx.Cache
 ---@field prefix string of keys
+---@field under_way table<string, riskscreen.nginx.Flight> by key; see single_flight.lua
 ---@field private shared table the ngx.shared dict, or one without entries
 ---@field private seen_at? number when the epoch was last looked up
 ---@field private epoch? number
 ---@field private generation? number of the account's lists
----@field private heard_at? number until which it has heard of the fleet's purges
----@field private is_deaf? boolean it has not heard of them for longer than the fleet's `delay`
+---@field private is_deaf? boolean it has not heard of the fleet's purges for longer than the fleet's `delay`
 local Cache = {}
 
-local Request = { waiting = 0 }
-Request.__index = Request
-
----A caller's request for a decision that is in no tier of the cache. If it leads a flight, it is also that flight and
----its result: separate tables would be garbage of each fetch (`./dev bench nginx`).
----@class riskscreen.nginx.CacheRequest: riskscreen.nginx.Flight
----@field cache riskscreen.nginx.Cache
----@field key string
----@field address string canonical
----@field network string canonical
----@field expired? riskscreen.nginx.Entry
----@field began number
----@field generation? number of the lists that did not have the address
----@field epoch number
----@field lock string|false|nil of all workers, if it has the lock
----@field shared_key? string in Redis
----@field purge? number the last purge that the machine had heard of before it fetched
----@field purge_mark? string of its record
----@field lease? number of Redis for this fetch; 0 without one
----@field decision? riskscreen.Decision for the callers that waited
----@field own? riskscreen.Decision for the caller that fetched
----@field source? riskscreen.nginx.CacheSource
----@field failed? boolean
----@field is_private? boolean the result counts for the caller that fetched alone
----@field slot? integer of the metrics
----@field failure? string the error that ended the fetch
-
--- Empties the LRU when the machine has not heard of the fleet's purges for too long.
-local function hear(self, now)
-  local fleet, was_deaf = self.fleet, self.is_deaf
-  fleet:start()
-  local heard_at = fleet.purges:heard_at()
-  self.heard_at = time.age(heard_at, now, time.LAG) and heard_at or -fleet.delay
-  self.is_deaf = now >= self.heard_at + fleet.delay
-  if self.is_deaf and not was_deaf then
-    self.lru:clear()
-  end
-end
-
--- The time until which a decision may be served by a machine that does not hear of purges. A block may always be.
-local function heard_until(self, entry)
-  if not self.is_deaf or entry.decision.action == "block" then
-    return math.huge
-  end
-  return math.max(self.heard_at, entry.at) + self.fleet.delay
-end
-
-local function limit(self, entry)
-  entry.expires_at = math.min(entry.expires_at, heard_until(self, entry))
-  return entry
-end
-
--- Empties the LRU if anything was purged. Checks once per clock value.
+-- Learns of purges and of changed lists, once for each value of the clock.
 local function catch_up(self)
-  local now, seen_at = self.clock(), self.seen_at
-  if now == seen_at then
+  local now, fleet, lists = self.clock(), self.fleet, self.lists
+  if now == self.seen_at then
     return now
   end
-  local epoch = self.dict:epoch()
-  self.seen_at = now
-  if self.fleet then
-    hear(self, now)
+  if fleet then
+    fleet:start()
+    local heard_at = fleet.purges:heard_at()
+    self.is_deaf = not time.age(heard_at, now, time.LAG) or now >= heard_at + fleet.delay
   end
+  local epoch = self.dict:epoch()
   if epoch ~= self.epoch then
     self.epoch = epoch
     self.lru:clear()
   end
-  if self.lists then
-    if not seen_at then
-      self.lists:start()
-    end
-    self.generation = self.lists:generation()
+  self.seen_at = now
+  if lists then
+    lists:start()
+    self.generation = lists:generation()
   end
   return now
 end
 
-local function count_lookups(self, in_dict)
-  if self.metrics then
-    self.metrics:lookup("lru", false)
-    self.metrics:lookup("dict", in_dict)
+-- Whether a machine that does not hear of purges may still use a verdict. A block it always may.
+local function is_heard(self, entry, now)
+  return not self.is_deaf
+    or entry.source == "list"
+    or entry.head.verdict.action == "block"
+    or now < entry.at + self.fleet.delay
+end
+
+local function is_fresh(self, entry, now)
+  return now < entry.expires_at and is_heard(self, entry, now)
+end
+
+-- Whether an expired decision may be served instead of one about a failure.
+local function stands_in(self, entry, failed, now)
+  return entry and self.entries:stands_in(entry, failed, now) and is_heard(self, entry, now)
+end
+
+-- The decision of an entry, which is made when it is first read, and its source.
+local function read(entry, address, network, tier)
+  local decision = entry.decision
+  if not decision then
+    decision = entries.decision(entry, address, network)
+    entry.decision = decision
   end
+  return decision, entry.source or tier
+end
+
+local function count_lookups(self, tier)
+  self.metrics:lookup("lru", tier == "lru")
+  if tier ~= "lru" then
+    self.metrics:lookup("dict", tier == "dict")
+  end
+end
+
+local function remember(self, key, entry, generation)
+  if generation then
+    entry.generation = generation
+  end
+  self.lru:set(key, entry)
 end
 
 local function find_in_lists(self, address, network, now)
@@ -120,89 +99,66 @@ local function find_in_lists(self, address, network, now)
 end
 
 -- The decision of the lists about the subject of a key; or nil.
-local function listed(self, key, network, now)
-  local found = find_in_lists(self, self:address_of(key, network), network, now)
+local function listed(self, key, address, network, now)
+  local found = self.lists and find_in_lists(self, address, network, now)
   if found then
-    local entry = { decision = found.decision, expires_at = found.valid_until, at = 0, source = "list" }
-    entry.generation = self.generation
-    self.lru:set(key, entry)
+    local entry = { decision = found.decision, expires_at = found.valid_until, source = "list" }
+    remember(self, key, entry, self.generation)
     return found.decision
   end
 end
 
 -- The entry that all workers share, unless the address was purged since.
-local function entry_in_dict(self, key, network, now)
-  local text = self.shared:get(key)
-  if not text then
-    return nil
-  end
-  local address = self:address_of(key, network)
-  local entry, epoch = self.entries:decode(text, now, address, network)
-  if entry and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
-    return self.is_deaf and limit(self, entry) or entry
+local function entry_in_dict(self, key, address, now)
+  local text, flags = self.shared:get(key)
+  local entry = text and self.entries:decode(text, flags, now)
+  local epoch = entry and entry.head.epoch
+  if epoch and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
+    return entry
   end
 end
 
--- Whether an expired decision may be served instead of one about a failure.
-local function stands_in(self, entry, failed, now)
-  return self.entries:stands_in(entry, failed, now) and not (self.is_deaf and now >= heard_until(self, entry))
-end
-
--- The newer one of two entries. An expired decision that only this worker knows outlives another worker's failure.
-local function newer(self, own, shared, now)
-  if not own or not shared then
-    return own or shared
-  elseif shared.failed and stands_in(self, own, shared.decision, now) then
-    return self.entries:stale(own, shared.at)
+-- The newer one of the worker's own entry and the shared one, and its tier. An expired decision that only this worker
+-- knows outlives another worker's failure.
+local function newest(self, own, key, address, now)
+  local shared = entry_in_dict(self, key, address, now)
+  if not own or own.source == "list" then
+    return shared, "dict"
+  elseif not shared or own.at >= shared.at then
+    return own, "lru"
+  elseif shared.head.kind == entries.FAILED and stands_in(self, own, shared.head.verdict, now) then
+    return self.entries:stale(own, shared.at), "lru"
   end
-  return own.at > shared.at and own or shared
+  return shared, "dict"
 end
 
 -- The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
-local function stand_in(request, failed, now)
-  local self, expired = request.cache, request.expired
-  if stands_in(self, expired, failed, now) and not self.dict:was_purged(request.address, request.epoch) then
-    return self.entries:stale(expired, now)
+local function stand_in(self, request, failed, now)
+  if stands_in(self, request.expired, failed, now) and not self.dict:was_purged(request.address, request.epoch) then
+    return self.entries:stale(request.expired, now)
   end
 end
 
--- Stores an entry for all workers. It gets its decision only if this worker serves it.
-local function store(request, entry, now)
-  local self = request.cache
+-- Keeps an entry for all workers. In another epoch the address may have been purged.
+local function keep(self, request, entry, now)
   local lifetime = self.entries:usable_until(entry) - now
-  local is_written = lifetime > 0 and self.dict:set(request.key, self.entries:encode(entry, request.epoch), lifetime)
-  -- In another epoch the address may have been purged.
-  local is_kept = lifetime > 0 and self.epoch == request.epoch and (not is_written or self.lru:takes(request.key))
-  if is_kept or request.waiting > 0 then
-    self.entries.complete(entry, request.address, request.network)
-  end
-  if is_kept then
-    entry.generation = request.generation
-    self.lru:set(request.key, self.is_deaf and limit(self, entry) or entry)
+  if lifetime > 0 then
+    local is_shared = self.dict:set(request.key, lifetime, entries.encode(entry))
+    if self.epoch == request.epoch and (not is_shared or self.lru:takes(request.key)) then
+      remember(self, request.key, entry, request.generation)
+    end
   end
 end
 
--- Stores the answer or the failure. Returns the entry as other workers will decode it.
-local function keep(request, decision, failed)
-  local self, now = request.cache, request.cache.clock()
-  -- The ttl counts from the start of the request, because the risk may change while it runs.
-  local entry = failed and stand_in(request, decision, now)
-    or self.entries:fresh(decision, failed and now or request.began, failed)
-  if entry then
-    store(request, entry, now)
-  end
-  return entry
-end
-
--- Shares the answer with the other machines, or lets them ask.
-local function share(request, entry, failed)
-  local self = request.cache
-  if entry and not failed then
-    local valid_until = entry.at + self.entries.ttl[entry.known.action]
-    local purge, mark = request.purge, request.purge_mark
-    self.fleet:share(request.shared_key, entry.known, entry.at, valid_until, purge, mark, request.lease)
-  elseif request.lease > 0 then
-    self.fleet:release(request.shared_key, request.lease)
+-- Shares an answer with the other machines, or lets them ask.
+local function share(self, shared, entry)
+  if not shared then
+    return
+  elseif entry and shared.purge then
+    local verdict = entry.head.verdict
+    self.fleet:share(shared.key, verdict, entry.at, entry.expires_at, shared.purge, shared.mark, shared.lease)
+  elseif shared.lease > 0 then
+    self.fleet:release(shared.key, shared.lease)
   end
 end
 
@@ -217,331 +173,147 @@ local function count_fetch(self, failure, seconds)
   end
 end
 
--- Puts the decision of an entry into the request, as its result.
-local function conclude(request, entry, source)
-  request.decision, request.own, request.source = entry.decision, entry.decision, source
-  request.failed = entry.failed
-  return request
-end
-
 -- The result of a fetch that began later and has ended: after a purge of any address, or where this worker was stopped
 -- for longer than its lock. Then an older answer must not take its place.
-local function overtaken(request)
-  local self = request.cache
-  if self.epoch == request.epoch and self.clock() < request.dead_at then
+local function later_entry(self, request, asked_at, now)
+  if self.epoch == request.epoch and now < request.deadline + single_flight.GRACE then
     return nil
   end
-  local now = self.clock()
-  local entry = newer(self, self.lru:get(request.key), entry_in_dict(self, request.key, request.network, now), now)
-  if not entry or entry.failed or entry.at <= request.began or now >= entry.expires_at then
-    return nil
+  local entry, tier = newest(self, self.lru:get(request.key), request.key, request.address, now)
+  if entry and entry.head.kind ~= entries.FAILED and entry.at > asked_at and is_fresh(self, entry, now) then
+    return entry, tier
   end
-  if request.purge then
-    share(request, nil, true)
-  end
-  local result = conclude(request, entry, entry.source or "dict")
-  return result
 end
 
--- Asks the service, and keeps the answer. `seconds` were left before the deadline when the clock was last read.
-local function ask(request, deadline, seconds)
-  local self, started = request.cache, deadline - seconds
-  if self.metrics then
-    self.metrics:begin(request)
-  end
-  local decision = self.fetch(request.address, request.network, seconds)
+-- Asks the service, and keeps the answer or the failure. Returns the entry as other workers will read it.
+local function ask(flight)
+  local self, request = flight.cache, flight.request
+  local started = self.clock()
+  self.metrics:begin(flight)
+  local decision = self.fetch(request.address, request.network, request.deadline - started)
   if type(decision) ~= "table" or not is_action[decision.action] then
     error("fetch must return a decision", 0)
   end
-  local failure = decision.error
-  if self.metrics then
-    count_fetch(self, failure, self.clock() - started)
+  local failure, now = decision.error, self.clock()
+  count_fetch(self, failure, now - started)
+  local entry, tier = later_entry(self, request, started, now)
+  if entry then
+    share(self, flight.shared, nil)
+    return entry, tier
   end
-  local result = overtaken(request)
-  if result then
-    return result
-  end
-  local failed = failure ~= nil or decision.action == "unknown"
-  local is_kept, is_private = true, false
+  local failed, is_kept = failure ~= nil or decision.action == "unknown", true
   if failure then
-    is_kept, is_private = self.entries.is_kept(failure)
+    is_kept, flight.is_private = entries.is_kept(failure)
   end
-  local entry = is_kept and keep(request, decision, failed) or nil
-  if request.purge then
-    share(request, entry, failed)
+  entry = failed and stand_in(self, request, decision, now)
+  if not entry then
+    flight.own = decision
+    -- The ttl counts from the start of the request, because the risk may change while it runs.
+    entry = is_kept and self.entries:of(decision, failed and now or started, request.epoch, failed)
   end
-  request.decision, request.own = entry and entry.decision or decision, decision
-  request.source = failure and failure.kind == "invalid_argument" and "invalid" or "upstream"
-  if failed then
-    request.failed, request.is_private = true, is_private
+  if entry and is_kept then
+    keep(self, request, entry, now)
   end
-  return request
+  share(self, flight.shared, not failed and entry)
+  return entry or { decision = decision }, failure and failure.kind == "invalid_argument" and "invalid" or "upstream"
 end
 
--- The entry that another worker has fetched meanwhile.
-local function found(request)
-  local self, now = request.cache, request.cache.clock()
-  local entry = entry_in_dict(self, request.key, request.network, now)
-  if not entry or now >= entry.expires_at then
-    return nil
-  elseif self.epoch == request.epoch then
-    entry.generation = request.generation
-    self.lru:set(request.key, entry)
-  end
-  local result = conclude(request, entry, entry.source or "dict")
-  return result
-end
-
--- The decision that another machine has fetched; else takes the lease for this fetch, if Redis answers.
-local function fetch_from_fleet(request, seconds)
-  local self, fleet = request.cache, request.cache.fleet
-  local key, address = self.shared_prefix .. request.network .. ":" .. request.address, request.address
+-- The entry that another machine has fetched; else takes the lease for this fetch, if Redis answers.
+local function ask_fleet(flight)
+  local self, fleet, request = flight.cache, flight.cache.fleet, flight.request
+  local address = request.address
+  local key, lease = self.shared_prefix .. request.network .. ":" .. address, 0
   local verdict, refused = fleet:find(key, address)
-  local lease = 0
-  local entry = verdict and self.entries:restore(verdict, address, request.network)
+  local entry = verdict and self.entries:restore(verdict, request.epoch)
   if not entry and refused ~= nil and fleet.purges:number() then
-    lease, verdict = fleet:take_lease(key, address, refused, seconds)
-    entry = verdict and self.entries:restore(verdict, address, request.network)
+    lease, verdict = fleet:take_lease(key, address, refused, request.deadline - self.clock())
+    entry = verdict and self.entries:restore(verdict, request.epoch)
   end
   local now = self.clock()
-  if entry and now < math.min(entry.expires_at, heard_until(self, entry)) then
-    store(request, entry, now)
-    local result = conclude(request, entry, "redis")
-    return result
+  if entry and is_fresh(self, entry, now) then
+    keep(self, request, entry, now)
+    return entry, "redis"
   end
-  request.shared_key, request.lease = key, lease
-  request.purge, request.purge_mark = fleet.purges:number(), fleet.purges:mark()
+  flight.shared = { key = key, lease = lease, purge = fleet.purges:number(), mark = fleet.purges:mark() }
 end
 
--- Fetches for all workers: takes their lock, or waits for the entry that the worker with the lock leaves. Returns nil
--- when the time is up.
-local function fetch_locked(request, deadline, seconds)
-  local self, remaining, pause = request.cache, seconds, FIRST_PAUSE
-  request.lock = self.dict:lock(request.key, deadline - remaining, remaining + single_flight.GRACE)
-  while request.lock == false do
+-- Takes the lock of all workers, or waits for the entry that the worker with the lock leaves. Another worker may have
+-- had the lock until just now. The lock is false when the time is up.
+local function lock(flight, pause)
+  local self, request = flight.cache, flight.request
+  local now = self.clock()
+  local remaining = request.deadline - now
+  flight.lock = self.dict:lock(request.key, now, remaining + single_flight.GRACE)
+  local entry = flight.lock ~= nil and entry_in_dict(self, request.key, request.address, now)
+  if entry and is_fresh(self, entry, now) then
+    if self.epoch == request.epoch then
+      remember(self, request.key, entry, request.generation)
+    end
+    return entry, "dict"
+  elseif flight.lock == false and remaining >= single_flight.TICK then
     self.sleep(math.min(pause, remaining))
-    pause, remaining = math.min(pause * GROWTH, LONGEST_PAUSE), deadline - self.clock()
-    local result = found(request)
-    if result or remaining < TICK then
-      return result
+    return lock(flight, math.min(pause * GROWTH, LONGEST_PAUSE))
+  end
+end
+
+local function fetch(flight)
+  local entry, source = lock(flight, FIRST_PAUSE)
+  if not entry and flight.lock ~= false then
+    if flight.cache.fleet then
+      entry, source = ask_fleet(flight)
     end
-    request.lock = self.dict:lock(request.key, deadline - remaining, remaining + single_flight.GRACE)
-  end
-  -- Another worker may have had the lock until just now.
-  local result = request.lock and found(request) or nil
-  if not result and self.fleet then
-    result = fetch_from_fleet(request, remaining)
-    remaining = deadline - self.clock()
-  end
-  return result or ask(request, deadline, remaining)
-end
-
--- For pcall. LuaJIT gives up each trace that returns to pcall, and every side trace behind the fetch would do so. It
--- ends a trace in good order at the return of a vararg function (spec/in_nginx/traces_nginx.lua).
-local function fetch_in_pcall(...)
-  local result = fetch_locked(...)
-  return result
-end
-
--- Ends a fetch. nginx may also have ended the caller that fetched: then nobody waits for it any longer.
-local function finish(request, result)
-  local self = request.cache
-  if request.lock then
-    self.dict:unlock(request.key, request.lock)
-  end
-  if self.metrics then
-    self.metrics:finish(request)
-  end
-  self.flights:finish(request, result)
-end
-
----Ends its fetch: nginx has ended the caller that fetches.
-Request.abandon = finish
-
--- Fetches for all callers in this worker.
-local function fly(self, request, deadline, seconds)
-  request.is_begun = true
-  local hold = self.hold(request)
-  local ok, result = self.pcall(fetch_in_pcall, request, deadline, seconds)
-  self.release(request, hold)
-  if not ok then
-    request.failure, result = result, nil
-  end
-  finish(request, result)
-end
-
--- Begins a fetch in a timer, if a disconnect may end this request: other callers may wait for the fetch by then. Waits
--- for its end. Returns false if the caller must fetch itself.
-local function fly_outside(self, request, deadline)
-  local background = self.background
-  local is_accepted = background.run(function()
-    if not request.is_begun then
-      fly(self, request, deadline, deadline - self.clock())
-    end
-  end)
-  if not is_accepted then
-    return false
-  end
-  self.flights:wait(request, math.min(deadline, self.clock() + START_PATIENCE))
-  if request.is_begun then
-    self.flights:wait(request, request.dead_at)
-    return true
-  end
-  background.give_up()
-  return false
-end
-
-local function lead(self, request, deadline, seconds)
-  self.flights:begin(request, deadline)
-  local background = self.background
-  if not background or not background.is_needed() then
-    fly(self, request, deadline, seconds)
-  elseif not fly_outside(self, request, deadline) then
-    fly(self, request, deadline, deadline - self.clock())
-  end
-  if request.failure then
-    error(request.failure, 0)
-  end
-  return request.result or nil
-end
-
-local function wait(self, request, deadline, flight)
-  local remaining = deadline - self.clock()
-  while remaining >= TICK do
-    if not flight then
-      return lead(self, request, deadline, remaining), true
-    end
-    local result = self.flights:wait(flight, deadline)
-    if result and not result.is_private then
-      return result, false
-    end
-    remaining = deadline - self.clock()
-    flight = self.flights:find(request.key, request.epoch)
-  end
-end
-
--- Fetches, or waits for the fetch that is under way. Returns nil when the time is up. The loop is in another function,
--- because LuaJIT does not compile a call behind a loop (`./dev bench nginx`).
-local function lead_or_wait(self, request, timeout)
-  local deadline = self.clock() + timeout
-  local flight = self.flights:find(request.key, request.epoch)
-  if flight or timeout < TICK then
-    return wait(self, request, deadline, flight)
-  end
-  return lead(self, request, deadline, timeout), true
-end
-
-local function fetch_once(self, request, timeout)
-  local result, has_led = lead_or_wait(self, request, timeout)
-  if not result or result.failed then
-    local entry = stand_in(request, result and result.decision, self.clock())
-    if entry then
-      return entry.decision, "stale"
+    if not entry then
+      entry, source = ask(flight)
     end
   end
-  if not result then
-    local err = errors.new("timeout", ("no decision within %g seconds"):format(timeout))
-    local decision = decisions.unknown(err, request.address, request.network)
-    decision.elapsed = timeout
-    return decision, "upstream"
-  end
-  return has_led and result.own or result.decision, result.source
+  return entry, source
+end
+
+-- Fetches for all workers, for pcall. Returns nil when the time is up. LuaJIT gives up each trace that returns to
+-- pcall, and ends one in good order at the return of a vararg function (spec/in_nginx/traces_nginx.lua).
+function Cache.fly(...)
+  local entry, source = fetch(...)
+  return entry, source
 end
 
 -- Serves an expired block for a moment, and fetches in the background.
-local function serve_stale(self, request, timeout, now)
+local function serve_stale(self, request, now)
   local entry = self.entries:stale(request.expired, now)
-  entry.generation = request.generation
-  self.lru:set(request.key, entry)
-  if not self.flights:find(request.key, request.epoch) then
+  remember(self, request.key, entry, request.generation)
+  if not single_flight.find(self, request) then
     self.spawn(function()
-      lead_or_wait(self, request, timeout)
+      single_flight.join(self, request)
     end)
   end
-  return entry.decision, "stale"
+  return entry
 end
 
----The address in a key.
----@param key string
----@param network string canonical
----@return string
-function Cache:address_of(key, network)
-  return sub(key, #self.prefix + #network + 2)
-end
-
-local function hit(self, entry)
-  if self.metrics then
-    self.metrics:lookup("lru", true)
-  end
-  return entry.decision, entry.source or "lru"
-end
-
----The decision about the subject of a key: `prefix`, the network, ":" and the canonical address. It is shared: do not
----change it. A cached one has no records.
----@param key string
----@param network string canonical
----@param timeout? number seconds
----@return riskscreen.Decision decision
----@return riskscreen.nginx.CacheSource source
-function Cache:get_by_key(key, network, timeout)
-  local now, own = catch_up(self), self.lru:get(key)
-  if own and now < own.expires_at and own.generation == self.generation then
-    return hit(self, own)
-  end
-
-  local on_list = self.lists and listed(self, key, network, now)
-  if on_list then
-    count_lookups(self, true)
-    return on_list, "list"
-  elseif own and own.source == "list" then
-    own = nil
-  elseif own and now < own.expires_at then
-    own.generation = self.generation
-    return hit(self, own)
-  end
-
-  -- Asked here, so that LuaJIT compiles one way that makes no entry.
-  local is_taken = self.lru:takes(key)
-  local entry = newer(self, own, entry_in_dict(self, key, network, now), now)
-  if entry and now < entry.expires_at then
-    if is_taken then
-      entry.generation = self.generation
-      self.lru:set(key, entry)
+-- The decision of a fetch, of the caller's own or of another one.
+local function fetch_once(self, request, now)
+  local address, network, expired = request.address, request.network, request.expired
+  local entry
+  if expired and expired.head.verdict.action == "block" and now < self.entries:usable_until(expired) then
+    entry = serve_stale(self, request, now)
+  else
+    local flight = single_flight.join(self, request)
+    if flight and flight.own and flight.request == request then
+      return flight.own, flight.source
+    elseif flight then
+      return read(flight.result, address, network, flight.source)
     end
-    count_lookups(self, true)
-    return entry.decision, entry.source or "dict"
+    entry = stand_in(self, request, nil, self.clock())
   end
-  count_lookups(self, false)
-
-  local request = setmetatable({
-    cache = self,
-    key = key,
-    address = self:address_of(key, network),
-    network = network,
-    expired = entry,
-    began = now,
-    epoch = self.epoch,
-    generation = self.generation,
-    lock = false,
-    dead_at = 0,
-    is_begun = false,
-  }, Request)
-  timeout = timeout or self.timeout
-  if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then
-    return serve_stale(self, request, timeout, now)
+  if entry then
+    return read(entry, address, network)
   end
-  local decision, source = fetch_once(self, request, timeout)
-  -- The lists may have changed during the fetch.
-  if self.lists and self.lists:generation() ~= request.generation then
-    on_list = listed(self, key, network, catch_up(self))
-    if on_list then
-      return on_list, "list"
-    end
-  end
-  return decision, source
+  local timeout = request.deadline - now
+  local err = errors.new("timeout", ("no decision within %g seconds"):format(timeout))
+  local decision = decisions.unknown(err, address, network)
+  decision.elapsed = timeout
+  return decision, "upstream"
 end
 
----The decision about an address, as `get_by_key`.
+---The decision about an address. It is shared: do not change it. A cached one has no records.
 ---@param address string canonical
 ---@param network_name string any name of the network
 ---@param timeout? number seconds
@@ -549,7 +321,43 @@ end
 ---@return riskscreen.nginx.CacheSource source
 function Cache:get(address, network_name, timeout)
   local network = addresses.network_names[network_name]
-  return self:get_by_key(self.prefix .. network .. ":" .. address, network, timeout)
+  local key = self.prefix .. network .. ":" .. address
+  local now, entry, tier = catch_up(self), self.lru:get(key), "lru"
+  local generation = self.generation
+  if not entry or entry.generation ~= generation or not is_fresh(self, entry, now) then
+    local on_list = listed(self, key, address, network, now)
+    if on_list then
+      count_lookups(self, "dict")
+      return on_list, "list"
+    end
+    local is_taken = self.lru:takes(key)
+    entry, tier = newest(self, entry, key, address, now)
+    if not entry or not is_fresh(self, entry, now) then
+      tier = nil
+    elseif is_taken then
+      remember(self, key, entry, generation)
+    end
+  end
+  count_lookups(self, tier)
+  if tier then
+    return read(entry, address, network, tier)
+  end
+  local decision, source = fetch_once(self, {
+    key = key,
+    address = address,
+    network = network,
+    deadline = now + (timeout or self.timeout),
+    epoch = self.epoch,
+    generation = generation,
+    expired = entry,
+  }, now)
+  -- The lists may have changed during the fetch.
+  local has_changed = self.lists and self.lists:generation() ~= generation
+  local on_list = has_changed and listed(self, key, address, network, catch_up(self))
+  if on_list then
+    return on_list, "list"
+  end
+  return decision, source
 end
 
 ---The decision of the account's blacklist about an address, or nil.
@@ -562,8 +370,9 @@ function Cache:blacklisted(address, network_name)
   return on_list and on_list.decision.action == "block" and on_list.decision or nil
 end
 
--- The result of a purge, which this worker learns at once.
-local function forgotten(self, ok, message)
+-- Forgets in all workers; this one learns of it at once.
+local function forget(self, spellings, keys)
+  local ok, message = self.dict:forget(self.clock(), spellings, keys)
   self.epoch = self.dict:epoch()
   self.lru:clear()
   if not ok then
@@ -576,7 +385,7 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:forget_all()
-  return forgotten(self, self.dict:forget_all(self.clock()))
+  return forget(self)
 end
 
 ---Forgets an address in all workers. A list that has the address still counts.
@@ -589,7 +398,7 @@ function Cache:purge(address, network)
   if not spellings then
     error("purge: expected an address and, at most, a network", 2)
   end
-  return forgotten(self, self.dict:purge(spellings, keys, self.clock()))
+  return forget(self, spellings, keys)
 end
 
 local M = {}
@@ -609,20 +418,28 @@ local M = {}
 ---@field sleep? fun(seconds: number)
 ---@field pcall? fun(fn: function, ...): boolean, any pcall of functions that may wait
 ---@field new_semaphore? fun(): { wait: fun(self, seconds: number), post: fun(self, count: integer) }
----@field spawn? fun(work: fun()) runs a function in the background
----@field hold? fun(request: { abandon: fun(self) }): any see runtime/tasks.lua
----@field release? fun(request: table, hold: any)
+---@field spawn? fun(work: fun()): any runs a function in the background; nil if that is not possible
+---@field may_end? fun(): boolean whether nginx may end the request that is served before its work is done
+---@field hold? fun(flight: { abandon: fun(self) }): any see runtime/tasks.lua
+---@field release? fun(flight: table, hold: any)
 ---@field is_alone? fun(): boolean whether there is one worker
 ---@field holder? fun(): string|number unique to this worker
----@field background? riskscreen.nginx.Background runs fetches outside of requests
 
 local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
 local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 
 local function nothing() end
-local DEFAULTS = { lru = 10000, timeout = 5, version = "0", hold = nothing, release = nothing }
+local NO_METRICS = { lookup = nothing, begin = nothing, took = nothing, count = nothing, finish = nothing }
+local DEFAULTS = { lru = 10000, timeout = 5, version = "0", metrics = NO_METRICS }
 local NO_DICT = { get = nothing }
 local NO_LRU = { get = nothing, set = nothing, takes = nothing, clear = nothing }
+
+-- Whether nginx ends the request that is served when its client disconnects. Without the directive
+-- lua_check_client_abort, on_abort says so before it looks at its argument.
+local function may_end()
+  local ok, result, message = pcall(_G.ngx.on_abort, nil)
+  return ok and message == "duplicate call" or not ok and tostring(result):find("function expected", 1, true) ~= nil
+end
 
 local function of_nginx()
   local ngx = _G.ngx
@@ -631,20 +448,18 @@ local function of_nginx()
     sleep = ngx.sleep,
     pcall = pcall,
     new_semaphore = require("ngx.semaphore").new,
+    -- The other timers are left to the rest of nginx's programs.
     spawn = function(work)
-      return ngx.timer.at(0, function(premature)
-        if not premature then
-          work()
-        end
-      end)
+      local timer = ngx.timer
+      return timer.pending_count() + timer.running_count() < MAX_TIMERS and timer.at(0, work)
     end,
+    may_end = may_end,
     is_alone = function()
       return ngx.worker.count() == 1
     end,
     holder = ngx.worker.pid,
     hold = runtime.tasks.hold,
     release = runtime.tasks.release,
-    background = require "riskscreen.nginx.cache.background",
   }
 end
 
@@ -657,7 +472,7 @@ function M.new(given)
   self.dict = dicts.new(given.dict, self.version, self.is_alone, self.holder)
   self.shared, self.prefix = given.dict or NO_DICT, self.dict.prefix
   self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
-  self.flights = single_flight.new(self.clock, self.new_semaphore)
+  self.under_way = setmetatable({}, { __mode = "v" }) -- a fetch ends with the caller that fetches
   self.shared_prefix = self.fleet and self.fleet:prefix_of(self.version)
   return self
 end

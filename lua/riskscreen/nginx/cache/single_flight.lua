@@ -1,83 +1,140 @@
--- The fetches of this worker that are under way, one for each key. A second caller waits for the result of the first by
--- a semaphore, until its own deadline. The lock across workers is in init.lua (`fetch_locked`).
-
-local tables = require "riskscreen.util.tables"
-
+-- One fetch for all callers of this worker that want the same key. The first caller fetches; the others wait for its
+-- result by a semaphore, each until its own deadline. The lock across workers is in init.lua (`lock`).
 local TICK = 0.001 -- seconds; nginx's clock shows no shorter time, and a shorter wait does not let time pass
 local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
+local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 
----@class riskscreen.nginx.Flight the request that leads it
+---@class riskscreen.nginx.CacheRequest a caller's request for a decision that is in no tier of the cache
 ---@field key string
+---@field address string canonical
+---@field network string canonical
+---@field deadline number seconds
 ---@field epoch number in which it began
----@field dead_at number seconds
+---@field generation? number of the account's lists that did not have the address
+---@field expired? riskscreen.nginx.Entry
+
+---@class riskscreen.nginx.Flight a fetch under way
+---@field cache riskscreen.nginx.Cache
+---@field request riskscreen.nginx.CacheRequest of the caller that fetches
 ---@field waiting integer callers
 ---@field semaphore? table
----@field is_begun boolean
----@field result? any once it is over; false if it failed with an error
+---@field lock string|false|nil of all workers; false while another worker has it, nil if there is nothing to lock
+---@field shared? { key: string, lease: number, purge?: number, mark: string } what Redis has said about it
+---@field slot integer|false of the metrics
+---@field result? riskscreen.nginx.Entry|false once it is over; false without one
+---@field source riskscreen.nginx.CacheSource|false
+---@field own riskscreen.Decision|false for the caller that fetches
+---@field is_private? boolean the result counts for that caller alone
+---@field failure? any the error that ended it
+local Flight = {}
+Flight.__index = Flight
 
----@class riskscreen.nginx.Flights
----@field private under_way table<string, riskscreen.nginx.Flight> weak: a flight ends with the request that leads it
----@field private clock fun(): number seconds
----@field private new_semaphore fun(): table
-local Flights = {}
+local M = { TICK = TICK, GRACE = GRACE }
+
+local function dead_at(flight)
+  return flight.request.deadline + GRACE
+end
 
 ---The flight to wait for, if there is one. A fetch of an earlier epoch may return an answer from before a purge.
----@param key string
----@param epoch number
+---@param cache riskscreen.nginx.Cache
+---@param request riskscreen.nginx.CacheRequest
 ---@return riskscreen.nginx.Flight|nil
-function Flights:find(key, epoch)
-  local flight = self.under_way[key]
-  if flight and flight.epoch == epoch and flight.dead_at - self.clock() >= TICK then
+function M.find(cache, request)
+  local flight = cache.under_way[request.key]
+  if flight and flight.request.epoch == request.epoch and dead_at(flight) - cache.clock() >= TICK then
     return flight
   end
 end
 
----@param flight riskscreen.nginx.Flight
----@param deadline number seconds
-function Flights:begin(flight, deadline)
-  flight.dead_at = deadline + GRACE
-  self.under_way[flight.key] = flight
-end
-
----@param flight riskscreen.nginx.Flight
----@param result any nil if it failed with an error
-function Flights:finish(flight, result)
-  if self.under_way[flight.key] == flight then
-    self.under_way[flight.key] = nil
+-- Ends a fetch.
+local function finish(flight, result)
+  local cache, key = flight.cache, flight.request.key
+  if cache.under_way[key] == flight then
+    cache.under_way[key] = nil
   end
+  if flight.lock then
+    cache.dict:unlock(key, flight.lock)
+  end
+  cache.metrics:finish(flight)
   flight.result = result or false
   if flight.waiting > 0 then
     flight.semaphore:post(flight.waiting)
   end
 end
 
----Waits for the result of another caller.
----@param flight riskscreen.nginx.Flight
----@param deadline number seconds
----@return any result nil if there is none
-function Flights:wait(flight, deadline)
-  local remaining = math.min(deadline, flight.dead_at) - self.clock()
-  if flight.result ~= nil or remaining <= 0 then
-    return flight.result or nil
-  end
-  flight.waiting = flight.waiting + 1
-  flight.semaphore = flight.semaphore or self.new_semaphore()
-  flight.semaphore:wait(remaining)
-  flight.waiting = flight.waiting - 1
-  return flight.result or nil
+---Ends its fetch: nginx has ended the caller that fetches.
+function Flight:abandon()
+  finish(self)
 end
 
-local M = { TICK = TICK, GRACE = GRACE }
+local function wait(flight, deadline)
+  local cache = flight.cache
+  local remaining = math.min(deadline, dead_at(flight)) - cache.clock()
+  if flight.result == nil and remaining > 0 then
+    flight.semaphore = flight.semaphore or cache.new_semaphore()
+    flight.waiting = flight.waiting + 1
+    flight.semaphore:wait(remaining)
+    flight.waiting = flight.waiting - 1
+  end
+end
 
----@param clock fun(): number seconds
----@param new_semaphore fun(): table
----@return riskscreen.nginx.Flights
-function M.new(clock, new_semaphore)
-  return tables.object(Flights, {
-    under_way = setmetatable({}, { __mode = "v" }),
-    clock = clock,
-    new_semaphore = new_semaphore,
-  })
+local function fly(flight)
+  local cache = flight.cache
+  local hold = cache.hold(flight)
+  local ok, result, source = cache.pcall(cache.fly, flight)
+  cache.release(flight, hold)
+  if not ok then
+    flight.failure, result = result, nil
+  end
+  flight.source = source
+  finish(flight, result)
+end
+
+-- Fetches in a timer, if a disconnect may end this request: other callers may wait for the fetch by then. Waits for its
+-- end. Returns false if the caller must fetch itself.
+local function fly_outside(flight)
+  local cache, has_begun, is_late = flight.cache, false, false
+  local is_accepted = cache.may_end()
+    and cache.spawn(function()
+      if not is_late then
+        has_begun = true
+        fly(flight)
+      end
+    end)
+  if is_accepted then
+    wait(flight, cache.clock() + START_PATIENCE)
+    is_late = not has_begun
+  end
+  if has_begun then
+    wait(flight, math.huge)
+  end
+  return has_begun
+end
+
+---Fetches, or waits for the fetch that is under way. Raises the error that ended the caller's own fetch.
+---@param cache riskscreen.nginx.Cache
+---@param request riskscreen.nginx.CacheRequest
+---@return riskscreen.nginx.Flight|nil flight with a result; nil when the time is up
+function M.join(cache, request)
+  if request.deadline - cache.clock() < TICK then
+    return nil
+  end
+  local flight = M.find(cache, request)
+  if flight then
+    wait(flight, request.deadline)
+    -- No loop: LuaJIT does not compile a call behind a loop (`./dev bench nginx`).
+    return flight.result and not flight.is_private and flight or M.join(cache, request)
+  end
+  flight = { cache = cache, request = request, waiting = 0, lock = false, slot = false, own = false, source = false }
+  setmetatable(flight, Flight)
+  cache.under_way[request.key] = flight
+  if not fly_outside(flight) then
+    fly(flight)
+  end
+  if flight.failure then
+    error(flight.failure, 0)
+  end
+  return flight.result and flight or nil
 end
 
 return M

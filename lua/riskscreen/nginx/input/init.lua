@@ -1,14 +1,87 @@
 -- Reads from the request that is served the subjects it names: an address and a network each, or a problem. The places
--- where they can stand are in sources.lua and url.lua.
-local exempt = require "riskscreen.nginx.input.exempt"
+-- where they can stand are in sources.lua and url.lua. The tests of a request's caller and method are here, too.
+local build = require "riskscreen.options.build"
+local ip = require "riskscreen.util.ip"
 local sources = require "riskscreen.nginx.input.sources"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local ngx = _G.ngx
+
+-- Headers, without marks, by which some programs let another method stand for the request's own.
+local overrides = tables.set { "xhttpmethodoverride", "xhttpmethod", "xmethodoverride" }
 
 local M = {
   compile = sources.compile,
   subject_reader = sources.subject_reader,
-  exempt = exempt.check,
 }
+
+-- Callers that pass the gate without a lookup: those of some networks, and those that a function accepts. Behind a
+-- proxy, nginx's realip module must find the caller's address.
+
+---A test whether the caller of the request is exempt. A function must return true itself; other values are a no.
+---@param value table|function addresses and networks such as "192.0.2.0/24", and functions; or one function
+---@return (fun(): boolean)|nil
+---@return string|nil message
+function M.exempt(value)
+  local networks, tests = {}, {}
+  for index, one in ipairs(type(value) == "function" and { value } or value) do
+    if type(one) == "function" then
+      tests[#tests + 1] = one
+    else
+      networks[#networks + 1] = ip.network(one)
+    end
+    if #networks + #tests < index then
+      return nil, ("must hold functions, addresses and networks such as 192.0.2.0/24 (got %s)"):format(text.show(one))
+    end
+  end
+  if networks[1] then
+    table.insert(tests, 1, function()
+      return ip.is_within(networks, ngx.var.remote_addr)
+    end)
+  end
+  if not tests[1] then
+    return nil, "must hold at least one address, network or function"
+  end
+  return function()
+    for index = 1, #tests do
+      if tests[index]() == true then
+        return true
+      end
+    end
+    return false
+  end
+end
+
+-- HEAD counts as GET.
+local function method_of(name)
+  return name == "HEAD" and "GET" or name
+end
+
+---A function that returns why the request's method is refused; nil if it is one of some methods.
+---@param value string[]
+---@return (fun(): string|nil)|nil
+---@return string|nil message
+function M.methods(value)
+  local names, message = build.list_of(value, "HTTP methods such as POST", function(name)
+    return type(name) == "string" and name:find "^[A-Z]+$" and method_of(name)
+  end, 1)
+  if not names then
+    return nil, message
+  end
+  local allowed, wanted = tables.set(names), table.concat(names, ", ")
+  return function()
+    local method = ngx.req.get_method()
+    if not allowed[method_of(method)] then
+      return ("the method %s is not one of %s"):format(method, wanted)
+    end
+    for name in pairs(ngx.req.get_headers(0)) do
+      if overrides[(name:gsub("%W", ""))] then
+        return ("the header %s stands for another method"):format(name)
+      end
+    end
+  end
+end
 
 ---@class riskscreen.nginx.InputSubject
 ---@field address any
@@ -69,7 +142,10 @@ end
 ---@return riskscreen.nginx.InputSubject[]|nil subjects
 function M.read(location, request)
   local address, network, problem
-  if request then
+  problem = location.methods and location.methods()
+  if problem then
+    return nil, nil, problem
+  elseif request then
     address, network, problem = read_call(location, request)
   elseif not location.subjects[2] then
     address, network, problem = location.subjects[1]()

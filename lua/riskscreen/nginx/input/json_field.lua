@@ -1,6 +1,6 @@
 -- The texts in one field of a JSON body. A body is refused if two programs could read different texts there. Pure.
 local json = require "riskscreen.json"
-local names = require "riskscreen.nginx.input.names"
+local folded = require("riskscreen.nginx.input.parameters").folded
 
 local MAX_VALUES = 100 -- texts of one path
 
@@ -12,12 +12,12 @@ local M = {}
 -- Whether some program takes a name for the folded one. Some end a name at the first NUL. Some read "to.x" and "to[0]"
 -- as paths.
 local function looks_like(name, folded_name)
-  local whole = names.folded(name:match "^%Z*")
+  local whole = folded(name:match "^%Z*")
   return whole:gsub("%.", "") == folded_name or whole:match "^[^.[]*" == folded_name
 end
 
 local function member(object, wanted)
-  local count, folded_name = 0, names.folded(wanted)
+  local count, folded_name = 0, folded(wanted)
   for name in pairs(object) do
     count = count + (looks_like(name, folded_name) and 1 or 0)
   end

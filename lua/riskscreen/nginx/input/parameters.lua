@@ -2,7 +2,6 @@
 -- value from the same text. Some programs take the first of two parameters, some the last, some both as a list. Some do
 -- not tell "to" from "TO", "t_o", "to[]", "[to", "a.to" or " to", and some split at ";" or at a second "?".
 local made_of = require("riskscreen.util.text").made_of
-local names = require "riskscreen.nginx.input.names"
 local unescape = require("riskscreen.util.text").unescape
 
 local byte, find, lower, sub = string.byte, string.find, string.lower, string.sub
@@ -15,6 +14,16 @@ local is_simple = made_of "0-9A-Za-z&=_~:,/-"
 
 local M = {}
 
+---The name without case, "_" and "-". grpc-gateway takes "to_address" for "toAddress". Programs that turn names into
+---camelCase take "to-address" for it. Some programs take the long s, the Kelvin sign and the dotted or dotless i
+---for ASCII letters.
+---@param name string
+---@return string
+function M.folded(name)
+  name = name:gsub("\197\191", "s"):gsub("\226\132\170", "k"):gsub("\196[\176\177]", "i"):lower()
+  return (name:gsub("[_-]", ""))
+end
+
 ---Whether a text has overlong UTF-8, which some programs take for ASCII.
 ---@param bytes string
 ---@return boolean
@@ -26,7 +35,7 @@ end
 -- NUL. They take "a.to" and "a[to]" for "to". A name may be as long as a body, so the time must stay in proportion to
 -- that.
 local function parts_of(name)
-  return "|" .. names.folded(name):gsub("[^0-9a-z]+", "|") .. "|"
+  return "|" .. M.folded(name):gsub("[^0-9a-z]+", "|") .. "|"
 end
 
 -- A pattern for the parts of the names that some program takes for this one: "to.address" for "toAddress".
@@ -68,7 +77,7 @@ local function simple_folded(text)
     if is_simple(text) then
       last_folded = lower(text)
       if find(text, "_", 1, true) or find(text, "-", 1, true) then
-        last_folded = names.folded(text)
+        last_folded = M.folded(text)
       end
     end
   end
@@ -112,7 +121,7 @@ end
 ---@return fun(text: string|nil): string|nil, string|nil
 function M.reader(name)
   local wanted = lookalikes(name)
-  local folded_name = find(name, "^[0-9A-Za-z_-]*[0-9A-Za-z][0-9A-Za-z_-]*$") and names.folded(name)
+  local folded_name = find(name, "^[0-9A-Za-z_-]*[0-9A-Za-z][0-9A-Za-z_-]*$") and M.folded(name)
   return function(text)
     local value = text and folded_name and plain_value(text, name, folded_name)
     if value then

@@ -54,7 +54,12 @@ counter(
 counter("lists_refreshes_total", "refreshes", "Refreshes of the account's lists, by result.", "result")
 gauge("lists_entries", "entries", "Addresses on the account's lists at the last refresh.", "list")
 gauge("lists_invalid_items", "lists.invalid", "Items of the account's lists that are no address.")
-counter("journal_lines_total", "recorded", "Decisions for the journal, by result: written or lost.", "result")
+counter(
+  "journal_lines_total",
+  "recorded",
+  "Decisions for the journal, by result: written or lost. Each attempt to write that failed is one failed.",
+  "result"
+)
 gauge("circuit_state", "circuit", "1 for the current state of the circuit breaker, 0 for the others.", "state")
 metric("histogram", "redis_seconds", "redis", "Duration of commands to Redis that a request waited for.")
 counter("redis_errors_total", "redis_errors", "Commands of requests that Redis did not answer, by reason.", "reason")

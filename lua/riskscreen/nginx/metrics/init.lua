@@ -2,7 +2,6 @@
 -- and then. A total never decreases while nginx runs, reloads included. status.lua shows the same counts to a person.
 local definitions = require "riskscreen.nginx.metrics.definitions"
 local errors = require "riskscreen.errors"
-local minutes = require "riskscreen.nginx.metrics.minutes"
 local open_sets = require "riskscreen.util.open_set"
 local prometheus = require "riskscreen.nginx.metrics.prometheus"
 local stats = require "riskscreen.call.stats"
@@ -10,6 +9,8 @@ local tables = require "riskscreen.util.tables"
 local version = require "riskscreen.version"
 
 local FLUSH_INTERVAL = 1 -- seconds
+local SHOWN = 60 -- minutes, the one under way included
+local MINUTE_LIFETIME = (SHOWN + 1) * 60 -- seconds
 local GAUGE_LIFETIME = 5 -- seconds after which the gauge of a silent worker is dropped
 
 local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
@@ -28,6 +29,7 @@ local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 ---@field private counters riskscreen.nginx.Counter[] the same as a list
 ---@field private open riskscreen.OpenSet fetches of this worker under way
 ---@field private flushing boolean whether a timer flushes the counts
+---@field private added table<string, number> the part of each figure that was added to the minutes in the dict
 local Recorder = {}
 
 -- A table of counters by the first list of names, of tables by the second.
@@ -82,7 +84,7 @@ local function sum_of(counts)
   return sum
 end
 
--- The figures of this worker for minutes.lua.
+-- The figures of this worker that are also kept by the minute.
 local function figures_of(counts)
   local figures = {
     fetches = sum_of(counts.upstream.buckets),
@@ -93,6 +95,21 @@ local function figures_of(counts)
     figures[action] = sum_of(sources)
   end
   return figures
+end
+
+local function minute_key(self, minute, figure)
+  return ("%s%d:%s"):format(self.minute_prefix, minute, figure)
+end
+
+-- Adds to the current minute what the figures have grown by. Zeros are written, too: they are the record of a minute
+-- without decisions. If the dict is full, the figures are kept for the next time.
+local function add_to_minute(self)
+  local minute, added = math.floor(self.time() / 60), self.added
+  for figure, total in pairs(figures_of(self.counts)) do
+    if self.dict:incr(minute_key(self, minute, figure), total - (added[figure] or 0), 0, MINUTE_LIFETIME) then
+      added[figure] = total
+    end
+  end
 end
 
 -- Takes over the counts of the client. A client that is not of this library may have fewer.
@@ -112,44 +129,41 @@ local function copy_client(self)
   return snapshot
 end
 
--- Adds the counts to the totals, and returns the stats of the client. With `all` it touches every counter, so that a
--- full dict pushes out other entries first.
-local function flush(self, all)
+-- Adds the counts to the totals, and returns the stats of the client. It touches every counter, so that a full dict
+-- pushes out other entries first.
+local function flush(self)
   local snapshot, dict = self.client and copy_client(self), self.dict
   if dict then
     for _, counter in ipairs(self.counters) do
-      if all or counter.value ~= counter.flushed then
-        flush_counter(dict, counter)
-      end
+      flush_counter(dict, counter)
     end
-    self.by_minute:add(figures_of(self.counts), self.time())
+    add_to_minute(self)
     dict:set(self.gauge_prefix .. self.slot(), self.open:count(), GAUGE_LIFETIME)
   end
   return snapshot
 end
 
--- Starts the timer that flushes. An exiting worker gets no timer: there, every change is flushed at once.
-local function start_flushing(self)
-  if not self.dict then
-    self.flushing = true
+-- Sees to it that a change is flushed: by a timer, or at once where there is none. An exiting worker gets no timer, and
+-- exit_worker_by_lua raises.
+local function changed(self)
+  if self.flushing or not self.dict then
     return
   end
-  self.flushing = self.every(FLUSH_INTERVAL, function(premature)
+  local may_start, started = pcall(self.every, FLUSH_INTERVAL, function(premature)
     if premature then
       self.flushing = false
     end
-    flush(self, true)
-  end) and true or false
+    flush(self)
+  end)
+  self.flushing = may_start and started and true or false
   if not self.flushing then
-    flush(self, false)
+    flush(self)
   end
 end
 
 local function count_up(self, counter, number)
   counter.value = counter.value + (number or 1)
-  if not self.flushing then
-    start_flushing(self)
-  end
+  changed(self)
 end
 
 ---Counts a decision.
@@ -196,9 +210,7 @@ end
 ---@param lookup table gets the field `slot`; the fetch of an aborted request is collected, and then no longer counted
 function Recorder:begin(lookup)
   lookup.slot = self.open:add(lookup)
-  if not self.flushing then
-    start_flushing(self)
-  end
+  changed(self)
 end
 
 ---Ends `begin`, if there was one.
@@ -207,9 +219,7 @@ function Recorder:finish(lookup)
   if lookup.slot then
     self.open:remove(lookup, lookup.slot)
   end
-  if not self.flushing then
-    start_flushing(self)
-  end
+  changed(self)
 end
 
 local function room_of(dict)
@@ -292,7 +302,7 @@ end
 ---The counts of all workers; those of the other workers are up to a second old.
 ---@return riskscreen.nginx.Snapshot
 function Recorder:snapshot()
-  local client = flush(self, true) or {}
+  local client = flush(self) or {}
   local snapshot = totals_of(self.counts)
   snapshot.name, snapshot.info, snapshot.since = self.name, { [version] = 1 }, counted_since(self)
   snapshot.worker = not self.dict and tostring(self.slot()) or nil
@@ -309,10 +319,33 @@ function Recorder:snapshot()
   return snapshot
 end
 
----The figures of the last 60 minutes, of all workers, or nil without a dict.
+---@class riskscreen.nginx.Minute a figure is absent where it was not recorded
+---@field time integer Unix seconds at which the minute began
+---@field allow? integer decisions
+---@field review? integer
+---@field block? integer
+---@field unknown? integer
+---@field fetches? integer
+---@field failed_fetches? integer
+---@field mean_fetch_seconds? number
+
+---The figures of the last 60 minutes, of all workers, oldest first; nil without a dict.
 ---@return riskscreen.nginx.Minute[]|nil
 function Recorder:minutes()
-  return self.by_minute and self.by_minute:read(self.time())
+  if not self.dict then
+    return nil
+  end
+  local list, last = {}, math.floor(self.time() / 60)
+  for minute = last - SHOWN + 1, last do
+    local entry = { time = minute * 60 }
+    for figure in pairs(figures_of(self.counts)) do
+      entry[figure] = tonumber((self.dict:get(minute_key(self, minute, figure))))
+    end
+    entry.mean_fetch_seconds = (entry.fetches or 0) > 0 and (entry.fetch_seconds or 0) / entry.fetches or nil
+    entry.fetch_seconds = nil
+    list[#list + 1] = entry
+  end
+  return list
 end
 
 local M = { CONTENT_TYPE = prometheus.CONTENT_TYPE }
@@ -376,7 +409,8 @@ function M.new(settings)
     since = time(),
     since_key = prefix .. "since",
     gauge_prefix = prefix .. "in_flight:",
-    by_minute = settings.dict and minutes.new(settings.dict, prefix .. "minute:"),
+    minute_prefix = prefix .. "minute:",
+    added = {},
     counters = {},
     open = open_sets.new(),
     flushing = false,
@@ -402,7 +436,7 @@ function M.new(settings)
     client = settings.client and counts("client", tables.pluck(stats.counters, "name")),
     answers = settings.client and counts("answers", CLASSES),
     deliveries = settings.inbox and counts("delivery", DELIVERY_STATUSES),
-    recorded = settings.journal and counts("recorded", { "written", "lost" }),
+    recorded = settings.journal and counts("recorded", { "written", "lost", "failed" }),
     refreshes = settings.lists and counts("refresh", { "success", "failure" }),
     redis = settings.has_redis and histogram "redis" or nil,
   }

@@ -3,7 +3,7 @@
 local json = require "riskscreen.json"
 local stats = require "riskscreen.call.stats"
 local status_page = require "riskscreen.nginx.metrics.status_page"
-local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
 
 local LITTLE_ROOM = 0.05 -- of the dict
@@ -85,23 +85,11 @@ local function redis_of(snapshot)
     }
 end
 
--- The minutes as they are shown: with the mean duration of a fetch in place of the sum.
-local function minutes_of(minutes)
-  local list = {}
-  for index, minute in ipairs(minutes) do
-    local fetches, seconds = minute.fetches, minute.fetch_seconds
-    list[index] = tables.copy(minute)
-    list[index].fetch_seconds = nil
-    list[index].mean_fetch_seconds = seconds and (fetches or 0) > 0 and seconds / fetches or nil
-  end
-  return list
-end
-
 -- The notes that an operator should read first.
 local function notes_of(snapshot, gate)
   local notes = {}
-  local function note(text, ...)
-    notes[#notes + 1] = text:format(...)
+  local function note(message, ...)
+    notes[#notes + 1] = message:format(...)
   end
   local breaker, rate_limit, dict = snapshot.breaker, snapshot.rate_limit, snapshot.dict
   local lists = snapshot.lists
@@ -133,7 +121,7 @@ local function notes_of(snapshot, gate)
     end
   end
   if snapshot.errors.unauthorized > 0 then
-    note("The service has refused the access key %d times.", snapshot.errors.unauthorized)
+    note("The service has refused the access key %s.", text.count(snapshot.errors.unauthorized, "time"))
   end
   if snapshot.worker then
     note("There is no shared dict: the numbers are those of worker %s.", snapshot.worker)
@@ -173,25 +161,15 @@ function M.of(snapshot, gate, minutes)
     account_lists = snapshot.lists,
     lists = snapshot.local_lists,
     dict = snapshot.dict,
-    minutes = minutes and minutes_of(minutes),
+    minutes = minutes,
   }
 end
 
--- The weight of a media type in an Accept header (RFC 9110, 12.5.1), from 0 to 1, or nil.
-local function weight_of(accept, kind)
-  for range in accept:lower():gmatch "[^,]+" do
-    if range:match "^%s*([^%s;]+)" == kind then
-      return tonumber(range:match ";%s*q=([%d.]+)") or 1
-    end
-  end
-end
-
----Whether a request prefers the page: its Accept names HTML with at least the weight of JSON.
+---Whether a request gets the page: its Accept names HTML.
 ---@param accept? string its header
 ---@return boolean
 function M.wants_page(accept)
-  local page = accept and weight_of(accept, "text/html") or 0
-  return page > 0 and page >= (weight_of(accept, "application/json") or 0)
+  return accept ~= nil and accept:lower():find("text/html", 1, true) ~= nil
 end
 
 ---Answers the current request with the status: a content handler.
@@ -205,6 +183,7 @@ function M.serve(recorder, gate)
   ngx.header["X-Content-Type-Options"] = "nosniff"
   if M.wants_page(ngx.var.http_accept) then
     ngx.header["Content-Type"] = "text/html; charset=utf-8"
+    ngx.header["Refresh"] = (ngx.var.arg_refresh or ""):match "^[1-9]%d?%d?%d?$"
     ngx.header["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
     ngx.print(status_page.of(status, ngx.time()))
   else

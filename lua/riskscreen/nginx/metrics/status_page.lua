@@ -1,6 +1,7 @@
 -- The status of a gate as a small page: no script, and no resource from elsewhere. Pure.
 local definitions = require "riskscreen.nginx.metrics.definitions"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local PAGE = [[
 <!DOCTYPE html>
@@ -8,7 +9,6 @@ local PAGE = [[
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="refresh" content="10">
 <title>riskscreen: %s</title>
 <style>
 :root { color-scheme: light dark; }
@@ -18,10 +18,10 @@ h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin-top: 1.5em; }
 div { overflow-x: auto; } h1, p, td:first-child { overflow-wrap: anywhere; }
 table { border-collapse: collapse; } td, th { padding: .2em .8em .2em 0; text-align: right; }
 td:first-child, th:first-child { text-align: left; } tr + tr { border-top: 1px solid #8884; }
-.note { border-left: 4px solid #d80; padding-left: .6em; }
+a { color: inherit; } .note { border-left: 4px solid #d80; padding-left: .6em; }
 section { display: grid; grid-template-columns: repeat(auto-fill, minmax(13em, 1fr)); gap: 1em 2em; }
 figure { margin: 0; } figcaption { font-size: .9em; }
-svg { display: block; width: 100%%; height: 3em; } path { fill: none; stroke: #48c; } .bad path { stroke: #c60; }
+svg { display: block; width: 100%%; height: 3em; } path { stroke: #48c; stroke-width: 3; } .bad path { stroke: #c60; }
 </style>
 </head>
 <body>
@@ -45,7 +45,18 @@ local function number(value)
   return ("%.3g"):format(value)
 end
 
--- A table of rows of cells. With a head the first row has the names of the columns.
+-- The largest unit of which there are two or more.
+local function span(seconds)
+  local size, unit = 1, "second"
+  for _, larger in ipairs { { 60, "minute" }, { 3600, "hour" }, { 86400, "day" } } do
+    if seconds >= 2 * larger[1] then
+      size, unit = larger[1], larger[2]
+    end
+  end
+  return text.count(math.floor(math.max(0, seconds) / size), unit)
+end
+
+-- A table of rows of cells, if there are any. With a head the first row has the names of the columns.
 local function html_table(title, rows, head)
   local lines = {}
   for index, cells in ipairs(rows) do
@@ -56,36 +67,21 @@ local function html_table(title, rows, head)
     lines[index] = "<tr>" .. table.concat(parts) .. "</tr>"
   end
   local rows_text = table.concat(lines, "\n")
-  return lines[1] and ('<h2>%s</h2>\n<div tabindex="0"><table>%s</table></div>'):format(title, rows_text) or ""
+  local is_empty = not lines[head and 2 or 1]
+  return is_empty and "" or ('<h2>%s</h2>\n<div tabindex="0"><table>%s</table></div>'):format(title, rows_text)
 end
 
-local function decision_table(decisions)
-  local rows = { tables.concat({ "action", "total" }, definitions.SOURCES) }
-  for _, action in ipairs(definitions.ACTIONS) do
-    local cells = { action, decisions[action].total }
-    for _, source in ipairs(definitions.SOURCES) do
-      cells[#cells + 1] = decisions[action].by_source[source] or 0
+-- A table with a row for each map, and a column for each of some fields.
+local function map_rows(title, fields, maps)
+  local rows = { {} }
+  for column, field in ipairs(fields) do
+    rows[1][column] = field:gsub("_", " ")
+    for index, map in ipairs(maps) do
+      rows[index + 1] = rows[index + 1] or {}
+      rows[index + 1][column] = map[field]
     end
-    rows[#rows + 1] = cells
   end
-  return html_table("Decisions", rows, true)
-end
-
-local function cache_table(cache)
-  local rows = { { "tier", "hits", "misses", "hit ratio" } }
-  for index, tier in ipairs(definitions.TIERS) do
-    rows[index + 1] = { tier, cache[tier].hits, cache[tier].misses, cache[tier].hit_ratio }
-  end
-  return html_table("Cache", rows, true)
-end
-
-local function local_lists_table(lists)
-  local rows = { { "list", "file", "entries", "age in days", "stale", "invalid rows" } }
-  for index, list in ipairs(lists) do
-    local days = list.age_seconds and list.age_seconds / 86400
-    rows[index + 1] = { list.kind, list.file, list.entries, days, list.stale, list.invalid }
-  end
-  return rows[2] and html_table("Local lists", rows, true) or ""
+  return html_table(title, rows, true)
 end
 
 -- A table of a map's fields, sorted by name, without the fields that are tables.
@@ -106,44 +102,36 @@ local CHARTS = {
   { field = "review", title = "Review" },
   { field = "allow", title = "Allow" },
   { field = "fetches", title = "Fetches" },
-  -- Minutes without fetches have no mean.
-  { field = "mean_fetch_seconds", title = "Mean fetch in seconds", recorded = "fetches" },
+  { field = "mean_fetch_seconds", title = "Mean fetch in seconds", is_mean = true },
 }
 
 local BAR, HEIGHT = 4, 40 -- the width of a minute and the height of a chart, in units of the drawing
 
 local CHART = [[
 <figure class="%s"><svg role="img" aria-label="%s: %s" viewBox="0 0 %d %d" preserveAspectRatio="none">
-<path stroke-width="2" d="%s"/><path stroke-width="%d" d="%s"/></svg>
-<figcaption><b>%s</b>: %s</figcaption></figure>]]
+<path d="%s"/></svg><figcaption><b>%s</b>: %s</figcaption></figure>]]
 
--- A chart with a bar for each minute. There is no line below a minute without records.
+-- A chart with a bar for each minute.
 local function chart(minutes, kind)
-  local bars, line, total, most = {}, {}, 0, 0
+  local bars, total, most = {}, 0, 0
   for _, minute in ipairs(minutes) do
     local value = minute[kind.field] or 0
     total, most = total + value, math.max(most, value)
   end
   for index, minute in ipairs(minutes) do
-    local value, left = minute[kind.field] or 0, (index - 1) * BAR
-    if minute[kind.recorded or kind.field] then
-      line[#line + 1] = ("M%d %dh%d"):format(left, HEIGHT, BAR)
-    end
+    local value = minute[kind.field] or 0
     if value > 0 then
-      bars[#bars + 1] = ("M%d %dv-%.1f"):format(left + BAR / 2, HEIGHT, value / most * (HEIGHT - 1))
+      bars[#bars + 1] = ("M%d %dv-%.1f"):format((index - 0.5) * BAR, HEIGHT, value / most * (HEIGHT - 1))
     end
   end
-  local all = kind.recorded and "" or number(total) .. " in all, "
-  local figures = line[1] and all .. "at most " .. number(most) .. " in a minute" or "no records"
-  local title, lines, columns = kind.title, table.concat(line), table.concat(bars)
-  local width = #minutes * BAR
-  return CHART:format(kind.class or "", title, figures, width, HEIGHT, lines, BAR - 1, columns, title, figures)
+  local figures = (kind.is_mean and "" or number(total) .. " in all, ") .. "at most " .. number(most) .. " in a minute"
+  local title, width = kind.title, #minutes * BAR
+  return CHART:format(kind.class or "", title, figures, width, HEIGHT, table.concat(bars), title, figures)
 end
 
 local CHARTS_SECTION = [[
 <h2>Last 60 minutes</h2>
-<p>From %s to %s UTC. The last bar is the current minute. A gap in the line under the bars is a minute without records:
-nginx was not running, or the gate had not counted anything since its start.</p>
+<p>From %s to %s UTC. The last bar is the current minute.</p>
 <section>%s</section>]]
 
 local function minute_charts(minutes)
@@ -161,15 +149,25 @@ local M = {}
 ---@param now number Unix seconds
 ---@return string html
 function M.of(status, now)
-  local hours = math.max(0, now - status.counted_since) / 3600
-  local intro = "<h1>%s</h1>\n<p>riskscreen %s; %s decisions in the last %.1f hours.</p>"
-  local parts = {
-    intro:format(escape(status.gate), escape(status.version), number(status.decisions.total), hours),
-  }
+  local intro = '<h1>%s</h1>\n<p>riskscreen %s; %s in the last %s. Show it <a href="?">once</a>, or '
+    .. '<a href="?refresh=10">again every 10 seconds</a>.</p>'
+  local decided = text.count(status.decisions.total, "decision")
+  local since = span(now - status.counted_since)
+  local parts = { intro:format(escape(status.gate), escape(status.version), decided, since) }
   for _, note in ipairs(status.notes) do
     parts[#parts + 1] = '<p class="note">' .. escape(note) .. "</p>"
   end
-  local redis = status.redis or {}
+  local redis, decisions, tiers, lists = status.redis or {}, {}, {}, {}
+  for index, action in ipairs(definitions.ACTIONS) do
+    local counts = status.decisions[action]
+    decisions[index] = tables.merge({ action = action, total = counts.total }, counts.by_source)
+  end
+  for index, tier in ipairs(definitions.TIERS) do
+    tiers[index] = tables.merge({ tier = tier }, status.cache[tier])
+  end
+  for index, list in ipairs(status.lists or {}) do
+    lists[index] = tables.merge(list, { age = list.age_seconds and span(list.age_seconds) })
+  end
   -- First the sections on which an operator acts.
   local sections = {
     map_table("Circuit breaker", status.circuit),
@@ -180,13 +178,13 @@ function M.of(status, now)
     map_table("Refused verdicts of Redis", redis.refused),
     map_table("Purges of the fleet", redis.purges),
     status.minutes and minute_charts(status.minutes) or "",
-    decision_table(status.decisions),
-    cache_table(status.cache),
+    map_rows("Decisions", tables.concat({ "action", "total" }, definitions.SOURCES), decisions),
+    map_rows("Cache", { "tier", "hits", "misses", "hit_ratio" }, tiers),
     map_table("Fetches from the service", status.upstream),
     map_table("Answers of the service", status.upstream.answers),
     map_table("Client", status.upstream.client),
     map_table("Lists of the account", status.account_lists),
-    local_lists_table(status.lists or {}),
+    map_rows("Local lists", { "kind", "file", "entries", "age", "stale", "invalid" }, lists),
     map_table("Shared dict", status.dict),
     map_table("Effective actions", status.outcomes),
   }

@@ -92,6 +92,8 @@ function factsOf(row) {
     ["Time", row[TIME] === null ? "" : `${dateText(row[TIME])} UTC`],
     ["Source", textOf(row[SOURCE])],
     ["Failure", textOf(row[ERROR])],
+    ["Case", textOf(row[CASE])],
+    ["Analyst", textOf(row[ANALYST])],
   ];
   for (let at = 0; row[OTHERS] && at < row[OTHERS].length; at += 2) {
     list.push([textOf(row[OTHERS][at]), row[OTHERS][at + 1]]);

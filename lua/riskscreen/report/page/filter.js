@@ -9,11 +9,12 @@ const dimensions = [
   { key: "entity", title: "Entity", column: ENTITY, absent: "no entity" },
   { key: "error", title: "Failure", column: ERROR },
   { key: "source", title: "Source", column: SOURCE },
+  { key: "case", title: "Case", column: CASE, absent: "no case" },
+  { key: "analyst", title: "Analyst", column: ANALYST, absent: "no analyst" },
 ];
 const dimensionOf = Object.fromEntries(dimensions.map((dimension) => [dimension.key, dimension]));
 
-const isKey = new Set(["action", "level", "type", "network", "entity", "error", "source", "address", "from", "to", "q",
-  "sort", "page", "row"]);
+const isKey = new Set([...Object.keys(dimensionOf), "address", "from", "to", "q", "sort", "page", "row"]);
 
 function readState() {
   const state = {};
@@ -67,7 +68,7 @@ function haystackOf(index) {
     const lowerOf = (value) => (typeof value === "number" ? lower[value] : value.toLowerCase());
     haystacks = rows.map((row) => {
       const parts = [row[ADDRESS].toLowerCase()];
-      for (const column of [ACTION, NETWORK, LEVEL, ENTITY, CATEGORY, REASONS, ERROR, SOURCE]) parts.push(lowerOf(row[column]));
+      for (const column of [ACTION, NETWORK, LEVEL, ENTITY, CATEGORY, REASONS, ERROR, SOURCE, CASE, ANALYST]) parts.push(lowerOf(row[column]));
       for (const type of row[TYPES]) parts.push(lowerOf(type));
       if (row[OTHERS]) for (let at = 1; at < row[OTHERS].length; at += 2) parts.push(row[OTHERS][at].toLowerCase());
       return parts.join("\n");

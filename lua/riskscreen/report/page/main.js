@@ -46,7 +46,7 @@ function makeSelects() {
     selects.push({ key, select });
   };
   add("action", "Verdict", [["\0", "All"], ...ACTIONS.map((action) => [action, NAMES[action]])]);
-  for (const key of ["level", "type", "network"]) {
+  for (const key of ["level", "type", "network", "case", "analyst"]) {
     const dimension = dimensionOf[key];
     if (!used.includes(dimension)) continue;
     const values = new Set();
@@ -96,6 +96,7 @@ for (const id of ["skip", "to-rows"]) {
     byId("rows-title").scrollIntoView();
   });
 }
+byId("download").addEventListener("click", () => download("decisions.csv", csvOf(matched)));
 byId("close").addEventListener("click", () => byId("details").close());
 byId("details").addEventListener("close", () => {
   if (state.row !== undefined) location.hash = hashOf({ ...state, row: undefined });

@@ -5,7 +5,7 @@ const texts = ["", ...data.texts];
 const rows = data.rows;
 
 const TIME = 0, ADDRESS = 1, NETWORK = 2, ACTION = 3, LEVEL = 4, ENTITY = 5, CATEGORY = 6, REASONS = 7, SOURCE = 8;
-const ERROR = 9, TYPES = 10, OTHERS = 11, COUNTERPARTIES = 12;
+const ERROR = 9, CASE = 10, ANALYST = 11, TYPES = 12, OTHERS = 13, COUNTERPARTIES = 14;
 
 const ACTIONS = ["block", "review", "unknown", "allow"];
 const NAMES = { block: "Block", review: "Review", unknown: "Unknown", allow: "Allow" };

@@ -171,7 +171,7 @@ end
 local function pause_thread(seconds)
   local due = now() + seconds
   repeat
-    ngx.sleep(math.min(seconds, LONGEST_WAIT))
+    ngx.sleep(math.max(SHORTEST_WAIT, math.min(seconds, LONGEST_WAIT)))
     seconds = due - now()
   until seconds < SHORTEST_WAIT
 end

@@ -4,6 +4,8 @@ local EPOCH = "riskscreen:epoch"
 local lists = require "riskscreen.nginx.account_lists"
 local policies = require "riskscreen.policy"
 local shared_dict = require "spec.support.shared_dict"
+local tables = require "riskscreen.util.tables"
+local worlds = require "spec.support.cache_world"
 
 local INTERVAL, MAX_AGE, TIMEOUT = 60, 300, 10
 local PAGE = 2 -- items
@@ -589,7 +591,7 @@ end)
 
 describe("a cache with lists", function()
   local function new_cache(look_up)
-    return caches.new {
+    return caches.new(tables.merge(worlds.without_nginx, {
       dict = dict,
       fetch = look_up,
       lists = worker:under(policies.new()),
@@ -604,7 +606,7 @@ describe("a cache with lists", function()
         return { post = function() end, wait = function() end }
       end,
       pcall = pcall,
-    }
+    }))
   end
 
   -- The action and the source.

@@ -31,25 +31,23 @@ before_each(function()
 end)
 
 local function encoded(one, failed)
-  local entry = codec:fresh(one, NOW, failed)
-  return entry and codec:encode(entry, 5)
+  local entry = codec:of(one, NOW, 5, failed)
+  if entry then
+    return entries.encode(entry)
+  end
 end
 
-local function complete(one, at)
-  local entry = codec:fresh(one, at)
-  codec.complete(entry, "0xab", "eth")
-  return entry
-end
-
-local function decoded(text)
-  return entries.new(TTL, STALE):decode(text, NOW, "0xab", "eth")
+-- The entry and its decision.
+local function decoded(text, flags)
+  local entry = entries.new(TTL, STALE):decode(text, flags, NOW)
+  return entry, entry and entries.decision(entry, "0xab", "eth")
 end
 
 describe("an entry", function()
   it("keeps the decision and its reasons, and no records", function()
     local risk = { riskLevel = "high", riskType = "scam", riskSource = "own", hops = 3 }
     local rule = { name = "scams", action = "block", level = "high" }
-    local read = decoded(encoded(decision("block", {
+    local _, read = decoded(encoded(decision("block", {
       reason("block", "a 'bad'\none \0 €", { rule = rule, risk = risk }),
       reason("review", "and an odd one", { rule = { action = "review" } }),
     }, { record = {}, degraded = true, elapsed = 3, address = "0xAB" })))
@@ -70,24 +68,39 @@ describe("an entry", function()
       cached = true,
       stale = false,
       elapsed = 0,
-    }, read.decision)
+    }, read)
   end)
 
   it("keeps the error of a failure", function()
     local err = errors.new("server", "no answer", { operation = "getAddressRisk" })
-    local read = decoded(encoded(decision("unknown", { reason("unknown", tostring(err), { error = err }) }), true))
-    assert.is_true(errors.is(read.decision.error))
-    assert.same({ "server", "no answer" }, { read.decision.error.kind, read.decision.error.message })
-    assert.equal(read.decision.error, read.decision.reasons[1].error)
-    assert.is_true(read.failed)
+    local failure = decision("unknown", { reason("unknown", tostring(err), { error = err }) })
+    local entry, read = decoded(encoded(failure, true))
+    assert.is_true(errors.is(read.error))
+    assert.same({ "server", "no answer" }, { read.error.kind, read.error.message })
+    assert.equal(read.error, read.reasons[1].error)
+    assert.equal(entries.FAILED, entry.head.kind)
   end)
 
   it("keeps its times to the millisecond", function()
-    for _, at in ipairs { NOW - 0.125, 0, 0.001 } do
-      local entry = complete(decision("block", { reason("block", "bad") }), at)
-      local read, epoch = decoded(codec:encode(entry, 2 ^ 50))
-      assert.same({ at, at + 3600, at + 7200, 2 ^ 50 }, { read.at, read.expires_at, codec:usable_until(read), epoch })
+    local ages = 2 ^ 32 / 1000 -- seconds that fit the flags
+    for _, at in ipairs { NOW - 0.125, 0, 0.001, ages - 0.001, ages, 100 * ages + 5 } do
+      local text, flags = entries.encode(codec:of(decision("block", { reason("block", "bad") }), at, 2 ^ 50))
+      local read = entries.new(TTL, STALE):decode(text, flags, at)
+      local seen = { read.at, read.expires_at, codec:usable_until(read), read.head.epoch }
+      assert.same({ at, at + 3600, at + 7200, 2 ^ 50 }, seen)
     end
+  end)
+
+  it("keeps the time of another machine's fetch, also from before this machine has started", function()
+    local json = '{"action":"allow","reasons":[{"action":"allow","message":"m"}]}'
+    for _, at in ipairs { -250, -0.001, 5 } do
+      local entry = codec:restore({ json = json, at = at, valid_until = at + 300 }, 5)
+      local text, flags = entries.encode(entry)
+      local read = entries.new(TTL, STALE):decode(text, flags, 10)
+      assert.same({ at, at + 300, at, at + 300 }, { entry.at, entry.expires_at, read.at, read.expires_at })
+    end
+    assert.is_nil(codec:restore({ json = json, at = -1e9, valid_until = 300 - 1e9 }, 5))
+    assert.is_nil(codec:restore({ json = "{}", at = 5, valid_until = 305 }, 5))
   end)
 
   it("expires after the ttl of unknown if it is a failure, whatever its action", function()
@@ -96,18 +109,19 @@ describe("an entry", function()
   end)
 
   it("is served as stale for a moment after the service has failed", function()
-    local entry = complete(decision("block", { reason("block", "m") }), NOW - 3600)
-    local read = decoded(codec:encode(codec:stale(entry, NOW), 5))
-    assert.same({ true, "stale", NOW + 1 }, { read.decision.stale, read.source, read.expires_at })
-    assert.equal(NOW + 3600, decoded(codec:encode(codec:stale(entry, NOW - 0.5), 5)).at + 7200)
+    local entry = codec:of(decision("block", { reason("block", "m") }), NOW - 3600, 5)
+    local read, its_decision = decoded(entries.encode(codec:stale(entry, NOW)))
+    assert.same({ true, "stale", NOW + 1 }, { its_decision.stale, read.source, read.expires_at })
+    local sooner = decoded(entries.encode(codec:stale(entry, NOW - 0.5)))
+    assert.same({ NOW - 3600, NOW + 0.5, 5 }, { sooner.at, sooner.expires_at, sooner.head.epoch })
     assert.equal(NOW + 3600, codec:stale(entry, NOW + 3599.5).expires_at)
   end)
 
   it("has a reason if the decision has none", function()
     for _, reasons in ipairs { {}, false } do
-      local read = decoded(encoded(decision("review", reasons or nil)))
-      assert.same({ "review", "review" }, { read.decision.action, read.decision.reasons[1].action })
-      assert.is_string(read.decision.reasons[1].message)
+      local _, read = decoded(encoded(decision("review", reasons or nil)))
+      assert.same({ "review", "review" }, { read.action, read.reasons[1].action })
+      assert.is_string(read.reasons[1].message)
     end
   end)
 
@@ -119,33 +133,33 @@ describe("an entry", function()
   end)
 
   it("is not read from a text of another form", function()
-    local text = encoded(decision("block", { reason("block", "bad") }))
-    assert.is_table(decoded(text))
+    local text, flags = encoded(decision("block", { reason("block", "bad") }))
+    assert.is_table(decoded(text, flags))
     for length = 0, #text - 1 do
-      assert.is_nil(decoded(text:sub(1, length)))
+      assert.is_nil(decoded(text:sub(1, length), flags))
     end
     for _, other in ipairs {
       text .. "x",
-      "1" .. text:sub(2),
-      "2x" .. text:sub(3),
-      text:sub(1, 2) .. ("x"):rep(14) .. text:sub(17),
-      text:sub(1, 16) .. ("x"):rep(16) .. text:sub(33),
-      "2s" .. text:sub(3),
+      "2" .. text:sub(2),
+      "3x" .. text:sub(3),
+      text:sub(1, 2) .. ("x"):rep(16) .. text:sub(19),
+      text:sub(1, 18) .. ("x"):rep(16) .. text:sub(35),
+      text:sub(1, 34) .. ("x"):rep(16) .. text:sub(51),
     } do
-      assert.is_nil(decoded(other), other)
+      assert.is_nil(decoded(other, flags), other)
     end
   end)
 
   it("is not read if it comes from the future", function()
     local one = decision("block", { reason("block", "bad") })
-    assert.is_table(decoded(codec:encode(complete(one, NOW + 1), 5)))
-    assert.is_nil(decoded(codec:encode(complete(one, NOW + 1.001), 5)))
+    assert.is_table(decoded(entries.encode(codec:of(one, NOW + 1, 5))))
+    assert.is_nil(decoded(entries.encode(codec:of(one, NOW + 1.001, 5))))
   end)
 
   it("is not read if action and reasons contradict each other", function()
-    local head = encoded(decision("block", { reason("block", "bad") })):match "^[^{]*"
+    local text, flags = encoded(decision("block", { reason("block", "bad") }))
     local function with(json)
-      return decoded(head .. json)
+      return decoded(text:match "^[^{]*" .. json, flags)
     end
     assert.is_table(with '{"action":"allow","reasons":[{"action":"allow","message":"x"}]}')
     for _, json in ipairs {
@@ -186,8 +200,8 @@ describe("an entry", function()
   it("is read right, however many different ones there are, and however long", function()
     for index = 1, 1500 do
       local message = index .. (" "):rep(index % 3 * 3000)
-      local text = encoded(decision("block", { reason("block", message) }))
-      assert.equal(message, codec:decode(text, NOW, "0xab", "eth").decision.reasons[1].message)
+      local text, flags = encoded(decision("block", { reason("block", message) }))
+      assert.equal(message, codec:decode(text, flags, NOW).head.verdict.reasons[1].message)
     end
   end)
 

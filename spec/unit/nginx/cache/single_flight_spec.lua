@@ -1,6 +1,7 @@
 -- Many callers that want the same address at the same time, in one or several workers. Each has its own deadline, and
 -- the caller that fetches for all may fail or crash.
 local errors = require "riskscreen.errors"
+local tables = require "riskscreen.util.tables"
 local worlds = require "spec.support.cache_world"
 
 local ADDRESS, NETWORK = "0x52908400098527886e0f7030069857d2e4169ee7", "eth"
@@ -349,7 +350,7 @@ describe("a deadline less than a millisecond away", function()
         post = function() end,
       }
     end
-    return require("riskscreen.nginx.cache").new(settings)
+    return require("riskscreen.nginx.cache").new(tables.merge(worlds.without_nginx, settings))
   end
 
   local function block()
@@ -408,27 +409,26 @@ describe("a deadline less than a millisecond away", function()
 end)
 
 describe("a fetch that runs outside of its request", function()
-  -- Runs jobs with the other threads, or never.
-  local function background(runs)
-    local self = { given_up = 0 }
-    function self.is_needed()
-      return true
-    end
-    function self.run(job)
-      if runs then
-        table.insert(world.threads, { coroutine = coroutine.create(job), due = world.time })
-      end
-      return runs ~= nil or nil
-    end
-    function self.give_up()
-      self.given_up = self.given_up + 1
-    end
-    return self
+  -- Settings of a worker whose requests may end early. Its timers run with the other threads, or never; without a
+  -- value, nginx has none.
+  local function outside(runs, version)
+    return {
+      version = version,
+      may_end = function()
+        return true
+      end,
+      spawn = function(work)
+        if runs then
+          world:thread(work)
+        end
+        return runs ~= nil or nil
+      end,
+    }
   end
 
   it("gives its result to all callers, and its error to the first", function()
     answer_after(1)
-    for _, result in ipairs(decide_all(workers(2, { background = background(true) }), same_timeouts(20, 5))) do
+    for _, result in ipairs(decide_all(workers(2, outside(true)), same_timeouts(20, 5))) do
       assert.equal("block", result.action)
     end
     assert.equal(1, #world.asked)
@@ -436,30 +436,28 @@ describe("a fetch that runs outside of its request", function()
     world.answer = function()
       error "the fetch is broken"
     end
-    local ok, message = pcall(decide_all, workers(1, { background = background(true), version = "1" }), { 5 })
+    local ok, message = pcall(decide_all, workers(1, outside(true, "1")), { 5 })
     assert.is_false(ok)
     assert.matches("the fetch is broken", message)
   end)
 
   it("leaves its caller time to hear of a timeout", function()
     answer_after(10)
-    local results = decide_all(workers(1, { background = background(true) }), { 2 })
+    local results = decide_all(workers(1, outside(true)), { 2 })
     assert.same({ { action = "unknown", source = "upstream", after = 2 } }, results)
     assert.equal(1, #world.asked)
   end)
 
   it("runs in its request if there is no timer, or nginx does not start it", function()
     answer_after(1)
-    for _, case in ipairs { { background(nil), 1, 0 }, { background(false), 1.05, 1 } } do
+    for _, case in ipairs { { outside(nil, "1"), 1 }, { outside(false, "2"), 1.05 } } do
       started = world.time
-      local version = tostring(case[2])
-      local results = decide_all(workers(1, { background = case[1], version = version }), same_timeouts(20, 5))
+      local results = decide_all(workers(1, case[1]), same_timeouts(20, 5))
       assert.equal(20, #results)
       for _, result in ipairs(results) do
         assert.equal("block", result.action)
         assert.near(case[2], result.after, 0.001)
       end
-      assert.equal(case[3], case[1].given_up)
     end
     assert.equal(2, #world.asked)
   end)

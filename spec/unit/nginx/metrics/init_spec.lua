@@ -308,7 +308,7 @@ describe("the last 60 minutes", function()
     second.recorder:decided("block", "lru")
     second.tick(false)
     local expected = { time = 6000, allow = 1, review = 0, block = 2, unknown = 0 }
-    expected.fetches, expected.failed_fetches, expected.fetch_seconds = 1, 1, 0.25
+    expected.fetches, expected.failed_fetches, expected.mean_fetch_seconds = 1, 1, 0.25
     assert.same(expected, minute_at(first, 6000))
     assert.equal(1, minute_at(first, 6060).block)
     assert.equal(60, #first.recorder:minutes())

@@ -1,7 +1,9 @@
 -- Calls inside tasks, over real sockets to a sandbox in the same process.
 
+local driver = require "spec.support.native_driver"
 local leftovers = require "spec.support.leftovers"
 local native = require "riskscreen.runtime.native"
+local peer = require "spec.support.peer"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local scheduler = require "riskscreen.runtime.native.scheduler"
@@ -36,17 +38,27 @@ describe("a call in a task", function()
   end
 
   it("lets other tasks go on while it waits", function()
-    local order = {}
+    local order, held = {}, nil
+    local service = peer.tcp(driver, function(connection)
+      held = connection
+    end)
+    local waiting = riskscreen.new { base_url = service.url, access_key = server.access_key }
     run(function()
       local slow = spawn(function()
-        ask { headers = { ["X-Sandbox-Fault"] = "delay=0.05" } }
+        assert(waiting:request("GET", "/"))
         order[#order + 1] = "slow"
       end)
+      repeat
+        sleep(0.001)
+      until held
       ask()
       order[#order + 1] = "prompt"
+      held:send(peer.response "{}")
       slow:await()
     end)
     assert.same({ "prompt", "slow" }, order)
+    waiting:close()
+    service:close()
   end)
 
   it("that is cancelled aborts its transfer and frees its handle", function()

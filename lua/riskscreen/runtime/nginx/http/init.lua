@@ -56,7 +56,7 @@ end
 function M.transport(settings)
   local kept_peer, fresh_peer = assert(prepare(settings)), peers.of(settings, true)
   fresh_peer.identity = kept_peer.identity
-  local writer = request_text.writer(kept_peer, settings.user_agent or ("riskscreen/" .. version))
+  local write = request_text.writer(kept_peer, settings.user_agent or ("riskscreen/" .. version))
   local parse = head.parser()
   local limit = settings.max_response_size
   local decoder = json.decoder { max_size = limit, duplicates = "refuse" }
@@ -65,8 +65,8 @@ function M.transport(settings)
   -- Sends once. The failure of a pooled connection that was dead before anything of an answer came says so.
   return function(request, key, timeout, connect_timeout, fresh, value_only, target)
     local started = now()
-    local problem = writer.check(request, key, target)
-    if problem then
+    local pieces, problem = write(request, key, target)
+    if not pieces then
       return nil,
         { kind = "protocol", message = "the request was not sent: " .. problem, sent = false, phase = "queue" }
     end
@@ -81,7 +81,7 @@ function M.transport(settings)
       return nil, failure
     end
     local sent, its_head, body
-    sent, failure = open:send(writer.pieces(request, key, target))
+    sent, failure = open:send(pieces)
     if sent then
       its_head, body, failure = response.read(open, parse, limit, request.method)
     end

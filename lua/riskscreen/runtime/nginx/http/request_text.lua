@@ -36,56 +36,33 @@ local function lines_of(headers, key)
   return table.concat(lines)
 end
 
----A writer of requests. `check` returns nil, or a message where a part cannot be sent. `pieces` are the pieces of a
----checked request, to be sent at once one after the other. The next request has the same table.
----@class riskscreen.cosocket.Writer
----@field check fun(request: riskscreen.Request, key?: string, target?: string): string|nil
----@field pieces fun(request: riskscreen.Request, key?: string, target?: string): string[]
-
----A table of headers must not change after its first use.
+---A function that writes a request as a list of texts, or returns nil and why a part cannot be sent. A table of headers
+---must not change after its first use.
 ---@param peer riskscreen.cosocket.Peer
 ---@param user_agent string
----@return riskscreen.cosocket.Writer
+---@return fun(request: riskscreen.Request, key?: string, target?: string): string[]|nil, string|nil
 function M.writer(peer, user_agent)
   local common = " HTTP/1.1\r\nHost: " .. peer.authority .. "\r\nUser-Agent: " .. user_agent .. "\r\n"
-  local last_headers, last_key, last_lines, last_end -- nearly all requests have the headers of the last one
-  local without_body = { "", "", "" }
+  local last_headers, last_key, last_lines -- nearly all requests have the headers of the last one
 
-  local function read_headers(headers, key)
-    if headers == last_headers and key == last_key then
-      return nil
-    end
-    local lines, problem = lines_of(headers, key)
-    if lines then
+  return function(request, key, target)
+    local method, headers, body = request.method, request.headers, request.body
+    target = target or request.target
+    if announces_body[method] == nil or byte(target) ~= SLASH or not is_visible(target) then
+      return nil, "the method or the target is malformed"
+    elseif headers ~= last_headers or key ~= last_key then
+      local lines, problem = lines_of(headers, key)
+      if not lines then
+        return nil, problem
+      end
       last_headers, last_key, last_lines = headers, key, common .. lines
-      last_end = last_lines .. "\r\n"
     end
-    return problem
+    if body or announces_body[method] then
+      body = body or ""
+      return { beginnings[method], target, last_lines, "Content-Length: " .. #body .. "\r\n\r\n", body }
+    end
+    return { beginnings[method], target, last_lines, "\r\n" }
   end
-
-  return {
-    check = function(request, key, target)
-      target = target or request.target
-      if announces_body[request.method] == nil or byte(target) ~= SLASH or not is_visible(target) then
-        return "the method or the target is malformed"
-      end
-      local problem = read_headers(request.headers, key)
-      return problem
-    end,
-
-    -- Another request may have been checked meanwhile.
-    pieces = function(request, key, target)
-      local method, body = request.method, request.body
-      target = target or request.target
-      read_headers(request.headers, key)
-      if body or announces_body[method] then
-        body = body or ""
-        return { beginnings[method], target, last_lines, "Content-Length: " .. #body .. "\r\n\r\n", body }
-      end
-      without_body[1], without_body[2], without_body[3] = beginnings[method], target, last_end
-      return without_body
-    end,
-  }
 end
 
 return M

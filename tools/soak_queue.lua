@@ -1,4 +1,5 @@
--- The process of ./dev soak fleet: a queue whose processes are killed at random, with 50,000 addresses by default.
+-- The process of ./dev soak queue: a queue that is killed, emptied, failed over and denied commands at random, with
+-- 50,000 addresses by default.
 local kills = require "spec.support.queue_kills"
 
 local options = {
@@ -14,11 +15,11 @@ local outcome, remove = kills.run(options)
 local faults = kills.faults(outcome, options)
 remove()
 local parts = {}
-for name, count in pairs(outcome.killed) do
+for name, count in pairs(outcome.counts) do
   parts[#parts + 1] = ("%s %d"):format(name, count)
 end
 table.sort(parts)
-print(("%d addresses; killed or frozen: %s"):format(options.rows, table.concat(parts, ", ")))
+print(("%d addresses; while there was work: %s"):format(options.rows, table.concat(parts, ", ")))
 for index, fault in ipairs(faults) do
   if index <= 20 then
     io.stderr:write(("%s (seed %d)\n"):format(fault, options.seed))

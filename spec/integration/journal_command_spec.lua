@@ -1,0 +1,300 @@
+-- `riskscreen journal`, `--journal` and `--meta`, as a user types them.
+local cjson = require "cjson"
+local journals = require "riskscreen.journal"
+local riskscreen = require "riskscreen"
+local run = require("spec.support.cli").run
+local temporary = require "spec.support.temporary"
+
+local HACK = riskscreen.sandbox.scenario("type-hack").address
+local CLEAN = riskscreen.sandbox.scenario("clean-eth").address
+local NOW = 1795000000 -- 2026-11-18T11:06:40Z
+
+describe("the journal of the command", function()
+  local path
+
+  before_each(function()
+    path = temporary.path "decisions.jsonl"
+  end)
+
+  after_each(temporary.clean)
+
+  local function screen(...)
+    return run { "screen", "--sandbox", "-n", "eth", "--journal", path, ... }
+  end
+
+  local function entries()
+    local list = {}
+    for entry in journals.entries(path) do
+      list[#list + 1] = entry
+    end
+    return list
+  end
+
+  -- The lines of `journal show`, decoded, its status and what it says.
+  local function show(...)
+    local status, out, err = run { "journal", "show", path, "--jsonl", ... }
+    local list = {}
+    for line in out:gmatch "[^\n]+" do
+      list[#list + 1] = cjson.decode(line)
+    end
+    return list, status, err
+  end
+
+  -- A journal with a decision at each time.
+  local function write_at(...)
+    local times = { ... }
+    local journal = assert(journals.file(path, {
+      clock = function()
+        return times[1]
+      end,
+    }))
+    while times[1] do
+      assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+      table.remove(times, 1)
+    end
+    assert(journal:close())
+  end
+
+  local function seqs(list)
+    local found = {}
+    for index, entry in ipairs(list) do
+      found[index] = entry.seq
+    end
+    return found
+  end
+
+  it("shows the decisions between two dates", function()
+    write_at(NOW, NOW + 1, NOW + 86400, NOW + 172800)
+    for since, expected in pairs {
+      ["2026-11-18"] = { 1, 2, 3, 4 },
+      ["2026-11-18T11:06:41Z"] = { 2, 3, 4 },
+      ["2026-11-18 11:06:40.5"] = { 2, 3, 4 },
+      ["2026-11-18T13:06:41+02:00"] = { 2, 3, 4 },
+      ["2026-11-19"] = { 3, 4 },
+    } do
+      assert.same(expected, seqs(show("--since", since)), since)
+    end
+    assert.same({ 1, 2 }, seqs(show("--until", "2026-11-19")))
+    assert.same({ 2, 3 }, seqs(show("--since", "2026-11-18T11:06:41Z", "--until", "2026-11-20")))
+  end)
+
+  it("shows the decisions of the last time, of today and of yesterday", function()
+    local now = os.time()
+    local today = now - now % 86400
+    write_at(today - 90000, today - 80000, now - 7200, now)
+    assert.same({ 4 }, seqs(show("--since", "1h")))
+    assert.same({ 1, 2, 3, 4 }, seqs(show("--since", "999999999999d")))
+    assert.same({ 3, 4 }, seqs(show("--since", "3h", "--tail", "2")))
+    assert.same({ 1 }, seqs(show("--until", "yesterday")))
+    assert.equal(2, show("--since", "yesterday")[1].seq)
+    assert.equal(1, show("--until", "today")[1].seq)
+  end)
+
+  it("refuses a time that it does not understand", function()
+    write_at(NOW)
+    local none = { "2026-02-30", "2026-13-01", "2026-11-18T25:00:00Z", "90", "tomorrow", "1 h", "", "x2026" }
+    for _, time in ipairs(none) do
+      for _, flag in ipairs { "--since", "--until" } do
+        local list, status, err = show(flag, time)
+        assert.same({ {}, 4 }, { list, status }, time)
+        assert.matches(flag .. " must be a date such as 2026-01-31", err, 1, true)
+      end
+    end
+  end)
+
+  it("shows the last decisions", function()
+    write_at(NOW, NOW + 1, NOW + 2, NOW + 3, NOW + 4)
+    assert.same({ 5 }, seqs(show("--tail", "1")))
+    assert.same({ 3, 4, 5 }, seqs(show("--tail", "3")))
+    assert.same({ 1, 2, 3, 4, 5 }, seqs(show("--tail", "9")))
+    assert.same({ 2, 3 }, seqs(show("--tail", "2", "--until", "2026-11-18T11:06:43Z")))
+    assert.equal(4, select(2, show("--tail", "2", "--limit", "3")))
+  end)
+
+  it("names a rotated file that is missing, and shows and replays the rest", function()
+    for _ = 1, 3 do
+      assert.equal(0, (screen("-q", "--journal-record", CLEAN)))
+      assert(assert(journals.file(path)):rotate())
+    end
+    assert.equal(0, (screen("-q", "--journal-record", CLEAN)))
+    os.remove(path .. ".2")
+    local list, status, err = show()
+    assert.same({ 1, 3, 4 }, seqs(list))
+    assert.equal(3, status)
+    assert.matches(path .. ".2: the file cannot be read", err, 1, true)
+    assert.matches(path .. ".3, line 1: line 2 of the chain is missing before this one", err, 1, true)
+    local out
+    status, out, err = run { "journal", "replay", path, "--all", "--csv" }
+    assert.equal(3, status)
+    assert.matches("1,.*\n3,.*\n4,", out)
+    assert.matches("decisions.jsonl.2: the file cannot be read", err, 1, true)
+    status, out = run { "journal", "verify", path, "--csv" }
+    assert.equal(2, status)
+    assert.matches("decisions.jsonl.2,0,,missing,", out, 1, true)
+  end)
+
+  it("says with which line a chain begins whose older files were moved away", function()
+    screen("-q", CLEAN)
+    assert(assert(journals.file(path)):rotate())
+    screen("-q", CLEAN)
+    os.remove(path .. ".1")
+    local status, _, err = run { "journal", "verify", path }
+    assert.equal(0, status)
+    assert.matches("1 line in 1 file: the chain holds from line 2 on", err, 1, true)
+  end)
+
+  it("is written with a key", function()
+    local key = temporary.path "key"
+    temporary.write(key, "sixteen bytes or more\n")
+    assert.equal(0, (screen("-q", CLEAN, "--journal-key-file", key)))
+    assert.equal(2, (run { "journal", "verify", path }))
+    assert.equal(0, (run { "journal", "verify", path, "--journal-key-file", key }))
+    local status, _, err = screen("-q", CLEAN)
+    assert.equal(4, status)
+    assert.matches("written with another key", err, 1, true)
+    temporary.write(key, "short\n")
+    status, _, err = screen("-q", CLEAN, "--journal-key-file", key)
+    assert.equal(4, status)
+    assert.matches("journal.file: key must have at least 16 bytes", err, 1, true)
+    assert.is_nil(err:find("short", 1, true))
+  end)
+
+  it("ends with a status of its own where a decision could not be recorded, and decides all the same", function()
+    assert.equal(0, (screen("-q", CLEAN)))
+    local system = require "riskscreen.system"
+    local lock = system.lock
+    finally(function()
+      system.lock = lock
+    end)
+    for _, results in ipairs { "one", "file" } do
+      local count = 0
+      function system.lock(file)
+        count = count + 1
+        if count == 2 then -- the first is of opening
+          error "the disk is gone"
+        end
+        return lock(file)
+      end
+      local status, out, err
+      if results == "one" then
+        status, out, err = screen("--csv", HACK, CLEAN)
+      else
+        temporary.write(temporary.path "rows.csv", "address\n" .. HACK .. "\n" .. CLEAN .. "\n")
+        status, out, err = screen("--file", temporary.path "rows.csv", "-o", "-")
+      end
+      assert.equal(7, status, err)
+      assert.matches(HACK .. ",eth,block", out, 1, true)
+      assert.matches(CLEAN .. ",eth,allow", out, 1, true)
+      assert.matches("a decision was not recorded: ", err, 1, true)
+      assert.matches("decisions that were not recorded: 1", err, 1, true)
+      system.lock = lock
+    end
+    local lost = 0
+    for _, entry in ipairs(entries()) do
+      lost = lost + (entry.lost or 0)
+    end
+    assert.equal(2, lost)
+    assert.is_true(journals.verify(path).ok)
+  end)
+
+  it("has every row of a run over a file, also those that are refused before a call", function()
+    local rows = { HACK .. ",eth", HACK .. ",", "nonsense,eth", CLEAN .. ",nowhere", CLEAN .. ",eth" }
+    temporary.write(temporary.path "rows.csv", "address,network\n" .. table.concat(rows, "\n") .. "\n")
+    local output = temporary.path "results.csv"
+    run { "screen", "--sandbox", "--journal", path, "--file", temporary.path "rows.csv", "-o", output }
+    local shown = {}
+    for index, entry in ipairs(entries()) do
+      shown[index] = ("%s %s %s"):format(entry.input, entry.action, entry.source)
+    end
+    table.sort(shown)
+    local expected = {
+      HACK .. " block sandbox",
+      HACK .. " unknown none",
+      "nonsense unknown none",
+      CLEAN .. " unknown none",
+      CLEAN .. " allow sandbox",
+    }
+    table.sort(expected)
+    assert.same(expected, shown)
+    assert.matches("it names no network; -n NETWORK gives one", temporary.read(output), 1, true)
+  end)
+end)
+
+describe("facts about a run", function()
+  after_each(temporary.clean)
+
+  it("are in the results and the journal, and find decisions in it", function()
+    local path = temporary.path "decisions.jsonl"
+    local function screen(...)
+      local status, out = run { "screen", "--sandbox", "-n", "eth", "--journal", path, ... }
+      assert.equal(0, status)
+      return out
+    end
+    local function find(...)
+      return (select(2, run { "journal", "show", path, "--jsonl", ... }))
+    end
+    local note = 'asked, "twice"'
+    local meta = { case = "17", analyst = "alice", note = note }
+    local out = screen(CLEAN, "--json", "--meta", "case=17", "--meta", "analyst=alice", "--meta", "note=" .. note)
+    assert.same(meta, cjson.decode(out)[1].meta)
+    out = screen(CLEAN, "--csv", "--meta", "case=18")
+    assert.matches(",source,case\r\n.*,sandbox,18\r\n", out)
+    assert.same(meta, cjson.decode(find("--meta", "case=17", "--meta", "analyst=alice")).meta)
+    assert.equal("", find("--meta", "case=17", "--meta", "analyst=bob"))
+    assert.is_true(journals.verify(path).ok)
+  end)
+
+  it("are in each row of the results of a file, and those of a resumed run are the same", function()
+    local rows, results = temporary.path "rows.csv", temporary.path "rows.results.csv"
+    temporary.write(rows, "address\n" .. CLEAN .. "\n" .. HACK .. "\n")
+    local function screen(...)
+      return run { "screen", "--sandbox", "-n", "eth", "--file", rows, "--meta", "case=17", ... }
+    end
+    assert.equal(2, (screen()))
+    local content = temporary.read(results)
+    assert.matches(",source,case,time\r\n", content, 1, true)
+    assert.equal(2, select(2, content:gsub(",sandbox,17,", "")))
+    local status, _, err = screen("--resume", "--meta", "analyst=bob")
+    assert.equal(4, status)
+    assert.matches("this is another run: ", err, 1, true)
+    collectgarbage() -- in this process nothing else closes the state of the run that was refused
+    status, _, err = screen "--resume"
+    assert.equal(2, status, err)
+  end)
+
+  it("are refused where they are none, or have the name of a column", function()
+    for given, message in pairs {
+      ["case"] = "--meta must be such as case=17, each name once (got 'case')",
+      ["case="] = "meta must have texts of 1 to 1000 bytes",
+      ["=17"] = "meta must have names of letters",
+      ["a b=17"] = "meta must have names of letters",
+      ["action=block"] = "--meta: the results have a column 'action' of their own",
+      ["verdict=fine"] = "the results have a column 'verdict' of their own",
+      ["time=now"] = "the results have a column 'time' of their own",
+      ["case=" .. ("x"):rep(1001)] = "meta must have texts of 1 to 1000 bytes",
+    } do
+      local status, _, err = run { "screen", "--sandbox", "-n", "eth", CLEAN, "--meta", given }
+      assert.equal(4, status, given .. err)
+      assert.matches(message, err, 1, true)
+    end
+    assert.equal(4, (run { "screen", "--sandbox", "-n", "eth", CLEAN, "--meta", "case=1", "--meta", "case=2" }))
+  end)
+
+  it("are given to the library by name", function()
+    local path = temporary.path "decisions.jsonl"
+    local client = riskscreen.sandbox.client { journal = assert(journals.file(path)) }
+    client:screen { address = CLEAN, network = "eth", meta = { case = "17" } }
+    local run_of_all = client:screen_all { source = { CLEAN, CLEAN }, network = "eth", meta = { case = "18" } }
+    assert.same({ "allow", "allow" }, { run_of_all().action, run_of_all().action })
+    local cases = {}
+    for entry in journals.entries(path) do
+      cases[#cases + 1] = entry.meta.case
+    end
+    assert.same({ "17", "18", "18" }, cases)
+    for _, meta in ipairs { { case = 17 }, { [""] = "x" }, { "x" }, { case = "" } } do
+      assert.has_error(function()
+        client:screen { address = CLEAN, network = "eth", meta = meta }
+      end)
+    end
+  end)
+end)

@@ -1,0 +1,218 @@
+-- riskscreen queue add and results: runs, and files of results.
+local cli = require "spec.support.cli"
+local command_line = require "spec.support.command_line"
+local redis_server = require "spec.support.redis"
+
+local describe_if = redis_server.is_installed() and describe or pending
+
+local function rows_of(first, last)
+  local rows = {}
+  for number = first, last do
+    rows[#rows + 1] = ("0x%040x,eth,c %d\n"):format(number, number)
+  end
+  return table.concat(rows)
+end
+
+local HEADER = "address,network,customer\n"
+
+describe_if("riskscreen queue", function()
+  local server, directory, remove
+
+  setup(function()
+    server = redis_server.start()
+  end)
+
+  teardown(redis_server.stop_all)
+
+  before_each(function()
+    server:command "FLUSHALL"
+    directory, remove = cli.directory()
+  end)
+
+  after_each(function()
+    remove()
+  end)
+
+  local function path(name)
+    return directory .. "/" .. name
+  end
+
+  local function write(name, text)
+    local file = assert(io.open(path(name), "wb"))
+    file:write(text)
+    file:close()
+  end
+
+  local function read(name)
+    local file = io.open(path(name), "rb")
+    local text = file and file:read "*a"
+    return text and file:close() and text
+  end
+
+  -- Runs `queue VERB`; "@name" is a file of the test's directory.
+  local function command_of(verb)
+    local environment = "env XDG_CONFIG_HOME=/nonexistent RISKSCREEN_REDIS_URL=%s %s queue %s"
+    return environment:format(server.url, cli.command, (verb:gsub("@", directory .. "/")))
+  end
+
+  local function queue(verb)
+    local text, status = command_line.run(command_of(verb))
+    return status, text
+  end
+
+  -- Screens what waits, and returns the rows of the file of results by their ids.
+  local function results(name, more)
+    queue("work --drain --sandbox " .. (more or ""))
+    local status, text = queue(("results -o @%s %s"):format(name, more or ""))
+    assert.equal(0, status, text)
+    local by_id, count = {}, 0
+    for line in read(name):gmatch "[^\n]+" do
+      local source, row, address = line:match "^([^,]*),(%d+),([^,]*)"
+      if source then
+        assert.is_nil(by_id[source .. "/" .. row], "twice: " .. line)
+        by_id[source .. "/" .. row], count = address, count + 1
+      end
+    end
+    return by_id, count, text
+  end
+
+  describe("add", function()
+    it("knows a run by its name and its rows, and not by the name of the file", function()
+      write("a.csv", HEADER .. rows_of(1, 20))
+      write("b.csv", HEADER .. rows_of(1, 30))
+      assert.matches("20 rows: 20 added", select(2, queue "add @a.csv"))
+      assert.matches("20 rows: 0 added", select(2, queue "add @./a.csv"))
+      assert.matches("30 rows: 10 added", select(2, queue "add @b.csv"))
+      assert.matches("30 rows: 30 added", select(2, queue "add @b.csv --run april"))
+      assert.equal(60, select(2, results "out.csv"))
+    end)
+
+    it("refuses other rows of the same run, and names the remedy", function()
+      write("a.csv", HEADER .. rows_of(1, 20))
+      queue "add @a.csv --run march"
+      local inserted, changed = rows_of(1, 10) .. rows_of(99, 99) .. rows_of(11, 20), rows_of(2, 21)
+      for _, rows in ipairs { inserted, changed, rows_of(1, 19) } do
+        write("a.csv", HEADER .. rows)
+        local status, text = queue "add @a.csv --run march"
+        assert.equal(4, status)
+        assert.matches("the run 'march' has 20 rows", text, 1, true)
+        assert.matches("--run NAME", text, 1, true)
+      end
+      write("a.csv", HEADER .. rows_of(1, 20))
+      assert.equal(4, (queue "add @a.csv --run march -n eth --keep customer"))
+      assert.equal(20, select(2, results "out.csv"))
+    end)
+
+    it("takes the rows of a pipe under a name", function()
+      write("a.csv", HEADER .. rows_of(1, 3))
+      assert.equal(4, (queue "add - <@a.csv"))
+      assert.equal(4, (queue "add - --source crm --run march <@a.csv"))
+      assert.equal(0, (queue "add - --source crm <@a.csv"))
+      assert.matches("3 rows: 0 added", select(2, queue "add - --run crm <@a.csv"))
+      assert.is_truthy(results("out.csv")["crm/3"])
+    end)
+
+    it("begins again when Redis loses its data meanwhile", function()
+      write("a.csv", HEADER .. rows_of(1, 3000))
+      -- The queue is full after 1,000 rows. Then Redis is emptied, and a worker makes room.
+      local adding = assert(io.popen(command_of "add @a.csv --capacity 1000 2>&1"))
+      local text
+      repeat
+        text = select(2, queue "status --json")
+      until text:find '"waiting":1000'
+      server:command "FLUSHALL"
+      local count
+      repeat
+        count = select(2, results "out.csv")
+      until count == 3000
+      text = adding:read "*a"
+      adding:close()
+      assert.matches("Redis has lost rows: begins again", text, 1, true)
+      assert.matches("3,000 rows: 3,000 added", text, 1, true)
+    end)
+  end)
+
+  describe("results", function()
+    before_each(function()
+      write("a.csv", HEADER .. rows_of(1, 10))
+      queue "add @a.csv --run march"
+      results "out.csv"
+    end)
+
+    it("adds no row twice, also after Redis has lost all", function()
+      for _ = 1, 2 do
+        server:command "FLUSHALL"
+        queue "add @a.csv --run march"
+        local by_id, count, text = results "out.csv"
+        assert.equal(10, count)
+        assert.equal(("0x%040x"):format(7), by_id["march/7"])
+        assert.matches("0 results, and 10 that the file had", text, 1, true)
+      end
+      write("a.csv", HEADER .. rows_of(1, 12))
+      queue "add @a.csv --run march"
+      assert.equal(12, select(2, results "out.csv"))
+    end)
+
+    it("knows its rows again under names that CSV changes", function()
+      for _, run in ipairs { "=march", "a, b", 'a "b"', "-1" } do
+        local name = ("run %d.csv"):format(#run):gsub(" ", "")
+        for _ = 1, 2 do
+          server:command "FLUSHALL"
+          queue(("add @a.csv --run='%s'"):format(run))
+          queue "work --drain --sandbox"
+          assert.equal(0, (queue("results -o @" .. name)))
+          assert.equal(11, select(2, read(name):gsub("\n", "")), run)
+        end
+      end
+    end)
+
+    it("refuses another row in the place of one that it has", function()
+      server:command "FLUSHALL"
+      write("a.csv", HEADER .. rows_of(2, 11))
+      queue "add @a.csv --run march"
+      queue "work --drain --sandbox"
+      local before = read "out.csv"
+      local status, text = queue "results -o @out.csv"
+      assert.equal(4, status)
+      assert.matches("another address in row 1 of the run 'march'", text, 1, true)
+      assert.equal(before, read "out.csv")
+      assert.equal(10, select(2, results "other.csv"))
+    end)
+
+    it("refuses the file of another queue or another Redis, and removes nothing", function()
+      local other = redis_server.start()
+      local before = read "out.csv"
+      for _, flags in ipairs { "--name other", "--redis " .. other.url } do
+        queue("add @a.csv --run april " .. flags)
+        queue("work --drain --sandbox " .. flags)
+        local status, text = queue("results -o @out.csv " .. flags)
+        assert.equal(4, status)
+        assert.matches("out.csv has the results of the queue 'default@127.0.0.1:", text, 1, true)
+        assert.matches('"results":10', select(2, queue("status --json " .. flags)))
+      end
+      assert.equal(before, read "out.csv")
+      other:stop()
+    end)
+
+    it("refuses a file that is none of its own, and leaves it as it is", function()
+      local other = read("out.csv"):gsub("^source", "sources")
+      for _, text in ipairs { "a note", "a note\n", other, HEADER .. rows_of(1, 3) } do
+        write("own.csv", text)
+        assert.equal(4, (queue "results -o @own.csv"))
+        assert.equal(text, read "own.csv")
+      end
+    end)
+
+    it("goes on in a file that a kill has cut at any byte of its last row or its header", function()
+      local whole = read "out.csv"
+      local header = whole:match "^[^\n]*\n"
+      local last = #whole:gsub("[^\n]*\n$", "")
+      for _, length in ipairs { 0, 5, #header - 1, #header, last + 1, #whole - 2, #whole - 1 } do
+        write("out.csv", whole:sub(1, length))
+        server:command "FLUSHALL"
+        queue "add @a.csv --run march"
+        assert.equal(10, select(2, results "out.csv"))
+      end
+    end)
+  end)
+end)
