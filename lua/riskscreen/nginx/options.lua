@@ -129,9 +129,9 @@ M.location = {
 }
 
 -- nginx drops the environment variables that its configuration does not name, so os.getenv returns nil.
-local ENV_HINT = " (got nil); if os.getenv returned nil: nginx passes on only the environment variables that nginx.conf "
-  .. "declares outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo passes on none "
-  .. "without -E"
+local ENV_HINT = " (got nil); if os.getenv returned nil: nginx passes on only the environment variables that "
+  .. "nginx.conf declares outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo "
+  .. "passes on none without -E"
 
 local function client(value)
   if type(value.screen) == "function" then
