@@ -1,5 +1,5 @@
--- One call, from its parameters to its value: check, build, then the loop admit → send → interpret → learn. The modules
--- beside this one decide the steps of the loop. Nothing here uses pcall or a metamethod around a wait, because PUC Lua
+-- One call, from its parameters to its value: check, build, and attempts: admit → send → learn. The modules beside this
+-- one decide the steps of an attempt. Nothing here uses pcall or a metamethod around a wait, because PUC Lua
 -- 5.1 cannot yield across them. When a task is cancelled, `abandon` releases its call's breaker permit.
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
@@ -37,7 +37,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field attempt integer
 ---@field attempt_started number
 ---@field attempt_timeout number seconds
----@field answered number when the last request ended
+---@field has_latency boolean its statistics have its latency, which is that of its one request
 ---@field cost? number of a request under `rate_limit`; by default 1
 ---@field requests integer sent, hedges included
 ---@field sent? boolean whether a request may have reached the service
@@ -106,9 +106,7 @@ local function await_turn(call)
       return limit_error(call, retry_after, cap, cause)
     end
   end
-  if not state.transport then
-    return errors.new("cancelled", "the client was closed", { sent = false })
-  elseif call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
+  if call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
     return errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
   end
 end
@@ -130,16 +128,25 @@ local function may_hedge(call)
   return state.transport ~= nil and (not state.limiter or state.limiter:try(call.cost)) and state.budget:take()
 end
 
-local function send_hedged(call, at, seconds)
-  local state = call.state
-  local won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
-    return send.send(call, number == 1 and at or state.runtime.now(), number == 2)
-  end, function()
-    local may = may_hedge(call)
-    state.stats:count("hedges", may and 1 or 0)
-    return may
-  end)
-  state.stats:count("hedges_won", won == 2 and 1 or 0)
+-- Sends a request, and a second one when the answer is late.
+local function send_hedged(call, at)
+  local state, seconds = call.state, late_after(call)
+  local won, value, result
+  if seconds then
+    won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
+      return send.send(call, number == 1 and at or state.runtime.now(), number == 2)
+    end, function()
+      local may = may_hedge(call)
+      state.stats:count("hedges", may and 1 or 0)
+      return may
+    end)
+    state.stats:count("hedges_won", won == 2 and 1 or 0)
+  else
+    value, result = send.send(call, at)
+  end
+  if value ~= nil then
+    state.hedge:observe(call.route.label, state.runtime.now() - at)
+  end
   return value, result
 end
 
@@ -224,20 +231,11 @@ local function attempt(call)
     call.permit = permit
   end
   call.attempt_started, call.attempt_timeout = at, left < limit and left or limit
-  local value, result
-  local seconds = state.hedge and late_after(call)
-  if seconds then
-    value, result = send_hedged(call, at, seconds)
-  else
-    value, result = send.send(call, at, false)
-  end
+  local value, result = (state.hedge and send_hedged or send.send)(call, at)
   call.permit = false
   if value == nil then
     learn(call, permit, result)
     return nil, result
-  end
-  if state.hedge then
-    state.hedge:observe(call.route.label, state.runtime.now() - at)
   end
   if permit then
     breaker:report(permit, false)
@@ -252,7 +250,7 @@ local function try_again(call, err, is_refused)
     if is_refused then
       call.gave_up = err.kind
       -- Report the first error, not the refused retry.
-      return nil, err.kind ~= "cancelled" and failure or err
+      return nil, failure or err
     end
     call.sent, failure = call.sent or err.sent, err
     local wait = next_attempt(call, err)
@@ -269,31 +267,44 @@ end
 -- Nearly every call ends with its first attempt.
 local function run(state, route, built, target, options, parameters)
   local stats, tasks, now = state.stats, state.runtime.tasks, state.runtime.now
-  local call = stats:begin(route.label)
-  call.state, call.route, call.request, call.target = state, route, built, target
-  call.options, call.parameters, call.timeout = options, parameters, options.timeout or state.settings.timeout
-  call.attempt, call.permit, call.sent, call.abandon = 1, false, false, abandon
+  local started = now()
+  local call = {
+    state = state,
+    route = route,
+    request = built,
+    target = target,
+    options = options,
+    parameters = parameters,
+    started = started,
+    timeout = options.timeout or state.settings.timeout,
+    attempt = 1,
+    requests = 0,
+    permit = false,
+    has_latency = false,
+    abandon = abandon,
+  }
+  stats:begin(call, route.label)
   if state.limiter then
     call.cost = route.operation and costs.of(state.settings.rate_limit.cost, route.operation, parameters)
   end
   state.budget:earn()
-  local hold, started = tasks.hold(call), now()
-  call.started = started
+  local hold = tasks.hold(call)
   local value, result, is_refused = attempt(call)
+  -- LuaJIT seldom compiles code that enters a loop that ends at once: that was a tenth of a miss of the gate.
   if value == nil then
     value, result = try_again(call, result, is_refused)
   end
   tasks.release(call, hold)
   if value ~= nil then
-    -- One reading of the clock tells when a request ended and when its call did.
-    stats:finish(call, route.label, "succeeded", call.answered - started)
+    stats:finish(call, route.label, "succeeded", not call.has_latency and now() - started or nil)
     return value, result
   end
-  local elapsed, gave_up, requests = now() - started, call.gave_up, call.requests
-  result.operation, result.sent, result.elapsed, result.attempts = route.name, call.sent or false, elapsed, requests
+  local elapsed = now() - started
+  result.operation, result.sent, result.elapsed, result.attempts =
+    route.name, call.sent or false, elapsed, call.requests
   stats:finish(call, route.label, "failed", elapsed, result.kind)
   if state.hooks.error then
-    tell_failure(call, "error", result, { attempts = requests, elapsed = elapsed, gave_up = gave_up })
+    tell_failure(call, "error", result, { attempts = call.requests, elapsed = elapsed, gave_up = call.gave_up })
   end
   return nil, result
 end

@@ -30,14 +30,15 @@ end
 
 local function tell_request(call, timeout, hedged, fresh)
   local size = #(call.request.body or "")
-  local fields = { attempt = call.attempt, hedge = hedged, timeout = timeout, size = size, resent = fresh or nil }
+  local fields =
+    { attempt = call.attempt, hedge = hedged or false, timeout = timeout, size = size, resent = fresh or nil }
   states.tell(call, "request", fields)
 end
 
 local function tell_response(call, reply, elapsed, hedged)
   states.tell(call, "response", {
     attempt = call.attempt,
-    hedge = hedged,
+    hedge = hedged or false,
     status = reply.status,
     size = reply.size,
     http_version = reply.http_version,
@@ -65,29 +66,10 @@ local function may_resend(call)
     and (not state.limiter or state.limiter:try(call.cost))
 end
 
--- The request for the operator's transport.
-local function whole_request(call, key, timeout, connect_timeout, fresh)
-  local built = call.request
-  local request = {
-    method = built.method,
-    target = call.target,
-    headers = with_key(built.headers, key),
-    body = built.body,
-    timeout = timeout,
-    connect_timeout = connect_timeout,
-    replay = built.replay,
-    keep_null = built.keep_null,
-  }
-  if fresh then
-    request.fresh = true
-  end
-  return request
-end
-
 ---Sends one request and interprets its reply.
 ---@param call riskscreen.Call
 ---@param at number now
----@param hedged boolean whether it is the second one of a late answer
+---@param hedged boolean|nil whether it is the second one of a late answer; nil for a request without another one
 ---@param fresh? boolean whether it needs a new connection
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error|string|nil
@@ -108,20 +90,34 @@ function M.send(call, at, hedged, fresh)
   local value_only, takes_parts = call.options.value_only, state.takes_parts
   local timeout = call.attempt_timeout - (at - call.attempt_started)
   local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
-  call.requests = call.requests + 1
-  stats:sent(built.body)
   if hooks.request then
     tell_request(call, timeout, hedged, fresh)
   end
+  local transport = state.transport
+  if not transport then
+    return nil, errors.new("cancelled", "the client was closed", { sent = false })
+  end
+  call.requests = call.requests + 1
+  stats:sent(built.body)
   local reply, failure
   if takes_parts then
     local needs_value = value_only and not hooks.response
-    reply, failure = state.transport(built, key, timeout, connect_timeout, fresh, needs_value, call.target)
+    reply, failure = transport(built, key, timeout, connect_timeout, fresh, needs_value, call.target)
   else
-    reply, failure = state.transport(whole_request(call, key, timeout, connect_timeout, fresh))
+    -- The operator's transport.
+    reply, failure = transport {
+      method = built.method,
+      target = call.target,
+      headers = with_key(built.headers, key),
+      body = built.body,
+      timeout = timeout,
+      connect_timeout = connect_timeout,
+      replay = built.replay,
+      fresh = fresh or nil,
+      keep_null = built.keep_null,
+    }
   end
   local answered = state.runtime.now()
-  call.answered = answered
   if not reply or not (takes_parts or is_reply(reply)) then
     if not fresh and type(failure) == "table" and failure.dead_connection == true and may_resend(call) then
       call.sent = true
@@ -137,10 +133,10 @@ function M.send(call, at, hedged, fresh)
   else
     value, other = response.raw(reply, context)
   end
-  -- The latency of a call that was this request alone is counted once, at its end.
-  local is_whole_call = value ~= nil and at == call.started and not hedged
-  call.is_one_request = is_whole_call
-  stats:answered(reply.status, reply.size, not is_whole_call and answered - at or nil)
+  -- The latency of a call that is this request alone is counted once.
+  local is_whole_call = value ~= nil and hedged == nil and at == call.started
+  call.has_latency = is_whole_call
+  stats:answered(reply.status, reply.size, answered - at, is_whole_call and call.route.label or nil)
   if hooks.response then
     tell_response(call, reply, answered - at, hedged)
   end

@@ -1,5 +1,6 @@
 -- Counters and latency histograms of a client. A snapshot is a copy.
 
+local open_sets = require "riskscreen.util.open_set"
 local tables = require "riskscreen.util.tables"
 
 -- Upper bounds of the buckets in seconds. A last bucket has no bound.
@@ -95,10 +96,10 @@ end
 ---@field kinds table<string, integer> failed calls by the kind of their error
 ---@field statuses table<integer, integer> answers by HTTP status
 ---@field operations table<string, table>
----@field private open table<riskscreen.Call, true> the calls under way and the spare ones. A call that an error has
----left behind is collected, and then no longer counted.
----@field private spare (riskscreen.Call|false)[] ended calls, whose tables further ones use
----@field private spares integer number of spare calls
+---@field private direct table<string, riskscreen.Histogram> latencies of the calls that are one request alone, by
+---operation
+---@field private requests riskscreen.Histogram latencies of all other requests
+---@field private open riskscreen.OpenSet calls under way
 local Stats = {}
 
 -- The counters and their meaning.
@@ -140,10 +141,9 @@ function M.new()
     kinds = {},
     statuses = {},
     operations = {},
+    direct = {},
     requests = new_histogram(),
-    open = setmetatable({}, { __mode = "k" }),
-    spare = {},
-    spares = 0,
+    open = open_sets.new(),
   })
 end
 
@@ -153,52 +153,34 @@ function Stats:count(name, amount)
   self.counters[name] = self.counters[name] + (amount or 1)
 end
 
-local function new_operation(stats, name)
-  local entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0 }
-  entry.latency, entry.direct = new_histogram(), new_histogram()
-  stats.operations[name] = entry
-  return entry
-end
-
 ---Counts the beginning of a call.
+---@param call table gets the field `slot`
 ---@param operation string
----@return riskscreen.Call call it may have the fields of an earlier one
-function Stats:begin(operation)
-  local entry, spares = self.operations[operation] or new_operation(self, operation), self.spares
-  entry.calls = entry.calls + 1
-  local call = self.spare[spares]
-  if call then
-    self.spare[spares], self.spares = false, spares - 1
-  else
-    call = {}
-    self.open[call] = true
+function Stats:begin(call, operation)
+  call.slot = self.open:add(call)
+  local entry = self.operations[operation]
+  if not entry then
+    entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram() }
+    self.operations[operation], self.direct[operation] = entry, new_histogram()
   end
-  call.requests = 0
-  return call
+  entry.calls = entry.calls + 1
 end
 
 ---Counts the end of a call. A cancelled call has no latency.
----@param call riskscreen.Call
+---@param call table
 ---@param operation string
 ---@param outcome "succeeded"|"failed"|"cancelled"
 ---@param seconds? number
 ---@param kind? string of the error
 function Stats:finish(call, operation, outcome, seconds, kind)
+  self.open:remove(call, call.slot)
   local entry = self.operations[operation]
   entry[outcome] = entry[outcome] + 1
   if seconds then
-    local histogram = outcome == "succeeded" and call.is_one_request and entry.direct or entry.latency
-    histogram:observe(seconds)
+    entry.latency:observe(seconds)
   end
   if kind then
     add(self.kinds, kind, 1)
-  end
-  if seconds and call.requests < 2 and self.open[call] then
-    local spares = self.spares + 1
-    self.spare[spares], self.spares = call, spares
-  else
-    -- One of its requests may still be under way.
-    self.open[call] = nil
   end
 end
 
@@ -215,23 +197,14 @@ end
 ---Counts an answer.
 ---@param status integer
 ---@param size integer|nil bytes
----@param seconds number|nil nil where the latency of the call is that of the request
-function Stats:answered(status, size, seconds)
+---@param seconds number
+---@param operation? string of a call whose latency is that of the request; `finish` gets none
+function Stats:answered(status, size, seconds, operation)
   local statuses, own = self.statuses, self.counters
   statuses[status] = (statuses[status] or 0) + 1
   own.bytes_received = own.bytes_received + (size or 0)
-  if seconds then
-    self.requests:observe(seconds)
-  end
-end
-
--- The number of calls under way.
-local function count_open(stats)
-  local count = -stats.spares
-  for _ in pairs(stats.open) do
-    count = count + 1
-  end
-  return count
+  local histogram = operation and self.direct[operation] or self.requests
+  histogram:observe(seconds)
 end
 
 ---The counters and histograms as they are now.
@@ -241,20 +214,19 @@ function Stats:snapshot()
   result.operations = {}
   requests:include(self.requests)
   for name, entry in pairs(self.operations) do
-    local own, latency = {}, new_histogram()
+    local latency, direct = new_histogram(), self.direct[name]
+    latency:include(entry.latency)
+    latency:include(direct)
+    calls:include(latency)
+    requests:include(direct)
+    result.operations[name] = tables.merge(entry, { latency = histogram_snapshot(latency) })
     for _, counter in ipairs(counters) do
       if counter.by_operation then
-        own[counter.name] = entry[counter.name]
         add(result, counter.name, entry[counter.name])
       end
     end
-    latency:include(entry.latency)
-    latency:include(entry.direct)
-    calls:include(latency)
-    requests:include(entry.direct)
-    own.latency, result.operations[name] = histogram_snapshot(latency), own
   end
-  result.in_flight = count_open(self)
+  result.in_flight = self.open:count()
   result.errors, result.statuses = tables.copy(self.kinds), tables.copy(self.statuses)
   result.latency = { calls = histogram_snapshot(calls), requests = histogram_snapshot(requests) }
   return result

@@ -156,6 +156,19 @@ describe("a call", function()
     end)
     assert.same({ "cancelled", 1, 1 }, { err.kind, err.attempts, #scene.requests })
   end)
+
+  it("is cancelled when a hook closes the client", function()
+    local scene
+    scene = new({ answer() }, {
+      on = {
+        request = function()
+          scene.client:close()
+        end,
+      },
+    })
+    local _, err = scene.risk()
+    assert.same({ "cancelled", false, 0, 0 }, { err.kind, err.sent, err.attempts, #scene.requests })
+  end)
 end)
 
 describe("the service's Retry-After", function()

@@ -7,7 +7,9 @@ before_each(function()
 end)
 
 local function call(operation, outcome, seconds, kind)
-  stats:finish(stats:begin(operation), operation, outcome, seconds, kind)
+  local it_self = {}
+  stats:begin(it_self, operation)
+  stats:finish(it_self, operation, outcome, seconds, kind)
 end
 
 describe("the counters", function()
@@ -25,7 +27,7 @@ describe("the counters", function()
     call("a", "succeeded", 0.1)
     call("a", "failed", 0.2, "timeout")
     call("b", "cancelled")
-    stats:begin "b"
+    stats:begin({ "still under way" }, "b")
     local snapshot = stats:snapshot()
     assert.same({ 4, 1, 1, 1 }, { snapshot.calls, snapshot.succeeded, snapshot.failed, snapshot.cancelled })
     assert.same({ timeout = 1 }, snapshot.errors)
@@ -36,7 +38,9 @@ describe("the counters", function()
   end)
 
   it("count the calls under way", function()
-    local one, other = stats:begin "a", stats:begin "a"
+    local one, other = {}, {}
+    stats:begin(one, "a")
+    stats:begin(other, "a")
     assert.equal(2, stats:snapshot().in_flight)
     stats:finish(one, "a", "succeeded", 1)
     assert.equal(1, stats:snapshot().in_flight)
