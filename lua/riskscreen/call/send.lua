@@ -101,8 +101,8 @@ function M.send(call, at, hedged, fresh)
   stats:sent(built.body)
   local reply, failure
   if takes_parts then
-    local needs_value = value_only and not hooks.response
-    reply, failure = transport(built, key, timeout, connect_timeout, fresh, needs_value, call.target)
+    local rest = not hooks.response and (value_only and "text" or "head") or nil
+    reply, failure = transport(built, key, timeout, connect_timeout, fresh, rest, call.target)
   else
     -- The operator's transport.
     reply, failure = transport {
@@ -147,18 +147,15 @@ function M.send(call, at, hedged, fresh)
     -- An operator's transport does not know the field.
     return value, takes_parts and reply.text or nil
   end
-  -- The caller may change its headers.
-  local headers = state.shares_headers and tables.copy(reply.headers) or reply.headers
-  return value,
-    {
-      status = reply.status,
-      headers = headers,
-      times = reply.times,
-      pagination = other,
-      elapsed = answered - call.started,
-      attempts = call.requests,
-      cached = false,
-    }
+  -- The reply becomes the response, unless it is the operator's.
+  local made = takes_parts and reply or { status = reply.status, headers = reply.headers, times = reply.times }
+  if state.shares_headers then
+    -- The caller may change its headers.
+    made.headers = tables.copy(made.headers)
+  end
+  made.value, made.size, made.http_version = nil, nil, nil
+  made.pagination, made.elapsed, made.attempts, made.cached = other, answered - call.started, call.requests, false
+  return value, made
 end
 
 return M
