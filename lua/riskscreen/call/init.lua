@@ -3,7 +3,6 @@
 -- 5.1 cannot yield across them. When a task is cancelled, `abandon` releases its call's breaker permit.
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
-local hedge = require "riskscreen.call.hedge"
 local identity = require "riskscreen.call.identity"
 local reliability = require "riskscreen.options.reliability"
 local request = require "riskscreen.interface.request"
@@ -125,7 +124,14 @@ end
 
 local function may_hedge(call)
   local state = call.state
-  return state.transport ~= nil and (not state.limiter or state.limiter:try(call.cost)) and state.budget:take()
+  if state.transport == nil or state.limiter and not state.limiter:try(call.cost) then
+    return false
+  end
+  local may = state.budget:take()
+  if state.limiter and not may then
+    state.limiter:refund(call.cost)
+  end
+  return may
 end
 
 -- Sends a request, and a second one when the answer is late.
@@ -133,7 +139,7 @@ local function send_hedged(call, at)
   local state, seconds = call.state, late_after(call)
   local won, value, result
   if seconds then
-    won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
+    won, value, result = require("riskscreen.call.hedge").race(state.runtime.tasks, seconds, function(number)
       return send.send(call, number == 1 and at or state.runtime.now(), number == 2)
     end, function()
       local may = may_hedge(call)

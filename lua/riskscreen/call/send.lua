@@ -66,6 +66,14 @@ local function may_resend(call)
     and (not state.limiter or state.limiter:try(call.cost))
 end
 
+-- Gives the token of the rate limit back for a request that is not sent.
+local function unsent(call, err)
+  if call.state.limiter then
+    call.state.limiter:refund(call.cost)
+  end
+  return nil, err
+end
+
 ---Sends one request and interprets its reply.
 ---@param call riskscreen.Call
 ---@param at number now
@@ -80,7 +88,7 @@ function M.send(call, at, hedged, fresh)
     local err
     key, err = access_key.read(key)
     if not key then
-      return nil, err
+      return unsent(call, err)
     elseif state.redacted_key ~= key then
       state.redacted_key, state.redact = key, access_key.redactor(key)
       state.context = { clock = state.clock, redact = state.redact }
@@ -95,7 +103,7 @@ function M.send(call, at, hedged, fresh)
   end
   local transport = state.transport
   if not transport then
-    return nil, errors.new("cancelled", "the client was closed", { sent = false })
+    return unsent(call, errors.new("cancelled", "the client was closed", { sent = false }))
   end
   call.requests = call.requests + 1
   stats:sent(built.body)

@@ -4,6 +4,9 @@
 local packages = {
   argparse = "lua-argparse",
   cjson = "lua-cjson",
+  ["dbd.sqlite3"] = "lua-dbi-sqlite3",
+  lxp = "lua-expat",
+  zlib = "lua-zlib",
   libcurl = "libcurl4",
   libhiredis = "libhiredis0.14",
   libmicrohttpd = "libmicrohttpd12",

@@ -1,6 +1,5 @@
 -- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler.
 local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
-local redis = require "riskscreen.runtime.native.redis"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
@@ -83,8 +82,15 @@ local M = {
   attach = scheduler.attach,
   detach = scheduler.detach,
   loop = scheduler.pollable,
-  redis_transport = redis.transport,
 }
+
+---A transport to Redis, or nil and why there is none.
+---@param settings table
+---@return table|nil
+---@return string|nil message
+function M.redis_transport(settings)
+  return require("riskscreen.runtime.native.redis").transport(settings)
+end
 
 ---Why nothing can wait here: it always can.
 ---@return nil
