@@ -255,7 +255,7 @@ function M.new(given)
   local client = redis.with(tables.merge(of_redis, { timeout = options.deadline }))
   local slow = redis.with(tables.merge(of_redis, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
-  -- What this machine knows of the stream belongs to all gates of the dict: a purge by one of them is a purge for all.
+  -- All gates of the dict share what this machine knows of the stream, because a purge by one of them is for all.
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(slow:server(), stream)
   local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix .. given.name)
   local function log(problem)

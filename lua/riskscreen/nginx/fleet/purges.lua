@@ -1,7 +1,7 @@
--- The purges of all machines: a stream in Redis. Its records have numbers without gaps, and are sealed. One worker of a
--- machine listens. A record that is missing means that purges may be missing: then the machine forgets all verdicts. The
--- record of a machine that begins has a number above the time of Redis, so that no older record can make it small; it
--- names the record before it.
+-- The purges of all machines: a stream of sealed records in Redis. Their numbers have no gaps, except before the record
+-- of a machine that begins. That number is above the time of Redis, so that no older record can make it small, and the
+-- record names the number before it. One worker of a machine listens. A record that is missing means that purges may be
+-- missing: then the machine forgets all verdicts.
 -- Redis may lose its last records, and their numbers are used again. So a number alone does not name a record: its mark
 -- does, which is the end of the seal.
 local buckets = require "riskscreen.nginx.cache.dict"
@@ -268,7 +268,7 @@ function Purges:publish(address, network)
   return nil, tostring(problem) .. (key and "" or "; and there is no room to tell them later")
 end
 
--- Uses what keeps verdicts of Redis from counting: a full dict drops what was not used for the longest time.
+-- Uses the marks and the waiting purges: a full dict drops what was not used for the longest time.
 local function touch(self)
   local dict, keys = self.settings.dict, self.keys
   for bucket = 0, buckets.BUCKETS - 1 do
