@@ -15,7 +15,9 @@
 
 #include "riskscreen.h"
 
+#ifndef _GNU_SOURCE /* there unistd.h declares it */
 extern char **environ;
+#endif
 
 #define UNKNOWN_WIDTH 80 /* columns of a terminal that does not tell */
 

@@ -275,7 +275,9 @@ function M.write(configuration, name, list)
   if list[1] then
     check_value(values, setting)
   end
-  os.execute(("mkdir -p -- '%s'"):format((path:match "^.*/" or "."):gsub("'", "'\\''")))
+  -- The new file has the permissions of the old one; a first one is for its owner alone.
+  local prepare = 'umask 077; p=\'%s\'; mkdir -p -- "${p%%/*}"; cp -p -- "$p" "$p.new" 2>/dev/null || : >"$p.new"'
+  os.execute((prepare:format((path:gsub("'", "'\\''")))))
   status.ensure_written(files.write(path, (content:gsub("^\n", ""))))
   return path
 end

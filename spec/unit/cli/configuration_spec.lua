@@ -229,6 +229,13 @@ describe("the configuration", function()
       content[#content + 1] = line
     end
     assert.same({ "# ours", "timeout = 5", "network = btc" }, content)
+    -- It may hold the password of a proxy.
+    assert.equal(tonumber("600", 8), require("riskscreen.system").permissions(path))
+    for _, mode in ipairs { "640", "644" } do
+      os.execute(('chmod %s "%s"'):format(mode, path))
+      assert.equal(0, (set("timeout", "6")))
+      assert.equal(tonumber(mode, 8), require("riskscreen.system").permissions(path))
+    end
   end)
 
   it("writes nothing to a profile that a later run would refuse", function()

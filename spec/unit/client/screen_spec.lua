@@ -64,12 +64,16 @@ describe("a decision about an answer that holds the access key", function()
     for _, field in ipairs { "riskLevel", "riskType", "riskSource" } do
       for _, beginning in ipairs { "", ("x"):rep(100) } do
         local odd = tables.merge(risk, { [field] = beginning .. KEY })
-        for _, case in ipairs { { KEY, { odd, risk } }, { KEY, { odd } }, {
-          function()
-            return KEY
-          end,
-          { odd, risk },
-        } } do
+        for _, case in ipairs {
+          { KEY, { odd, risk } },
+          { KEY, { odd } },
+          {
+            function()
+              return KEY
+            end,
+            { odd, risk },
+          },
+        } do
           local function transport(request)
             local data = { address = request.target:match "address=(%w+)", network = "eth", risks = case[2] }
             return recorder.reply(200, { success = true, code = 1, data = data })

@@ -289,6 +289,8 @@ function Run:close()
   self.input:close()
   if self.state then
     self.state:close()
+  end
+  if self.state and self.out then
     self.out:close()
   end
   if self.copied then
@@ -406,7 +408,11 @@ function M.run(context)
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
     inputs.refuse_journal(context, path .. ".state")
-    output.open(run, path, identities.of(context, run.input, run.format, client, source))
+    local opened, failure = pcall(output.open, run, path, identities.of(context, run.input, run.format, client, source))
+    if not opened then
+      run:close()
+      error(failure, 0)
+    end
   else
     run.out = context:stream()
     run.progress = states.new_progress()

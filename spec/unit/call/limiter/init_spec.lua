@@ -431,7 +431,7 @@ describe("the cap of a day of a client", function()
   local function client_of(options)
     local sent = 0
     options.rate_limit = { rate = 1e5, burst = 1e5, daily = 100 }
-    options.identity, options.retry = "specs", false
+    options.identity, options.retry, options.breaker = "specs", false, false -- nginx has a breaker by default
     options.access_key = options.access_key or "key-of-the-limiter-specs"
     function options.transport()
       sent = sent + 1
