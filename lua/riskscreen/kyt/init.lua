@@ -358,6 +358,7 @@ end
 
 ---Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where
 ---it is not known whether one was submitted, the transaction is nil; the error has `uncertain` and perhaps a `ticket`.
+---For an entry that is damaged the error has the kind `storage`, and the loop goes on.
 ---@return fun(): boolean|nil, riskscreen.Transaction|nil, riskscreen.Error|nil the first value is true for each
 function methods.kept(self)
   local state = open(self)
@@ -366,9 +367,11 @@ function methods.kept(self)
   end
   local each = submission_store.each(state)
   return function()
-    local entry = each()
+    local entry, err = each()
     if entry then
       return true, kept_transaction(state, entry)
+    elseif err then
+      return true, nil, err
     end
   end
 end
