@@ -163,9 +163,10 @@ describe("an event from before a submission", function()
       local inbox = new_inbox { store = store, account = "specs" }
       return inbox, new_client({ inbox = inbox, store = store, endpoints = "none" }, submitted)
     end
-    local inbox, client = start()
+    local _, client = start()
     assert(client.kyt:submit(parameters))
     now = now - 60
+    local inbox
     inbox, client = start()
     deliver(inbox, "w1", event)
     now = now + 600
