@@ -193,6 +193,7 @@ local function resume(state, ticket)
   local account = submitting.account_of(state)
   local submission, err = submissions.decode(ticket, account)
   if not submission then
+    err.message = state.hide_key(err.message)
     return nil, err
   end
   submission.account = account -- older tickets name none
@@ -340,7 +341,7 @@ end
 function methods.await(self, request_id, await_options_given)
   local state, _, checked = open(self, nil, await_options, await_options_given)
   if not submissions.is_id(request_id) then
-    local message = "requestId must be a text (got " .. text.show(request_id) .. ")"
+    local message = "requestId must be a text (got " .. state.hide_key(text.show(request_id)) .. ")"
     return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
   end
   local kind = checked.kind or "transaction"

@@ -65,8 +65,8 @@ local function query_value(query, wanted)
   end
 end
 
--- The text of a delivery in the place of the secret, in each way in which its sender may have escaped it: not at all, as
--- a URL, or as a form, where "+" is a space.
+-- The text of a delivery in the place of the secret, in each way in which its sender may have escaped it: not at all,
+-- as a URL, or as a form, where "+" is a space.
 local function given_secrets(place, delivery)
   if place.header then
     return { delivery.headers[place.header:lower()] }
