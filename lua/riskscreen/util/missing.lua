@@ -4,9 +4,12 @@
 local packages = {
   argparse = "lua-argparse",
   cjson = "lua-cjson",
+  ["dbd.sqlite3"] = "lua-dbi-sqlite3",
   libcurl = "libcurl4",
   libhiredis = "libhiredis0.14",
   libmicrohttpd = "libmicrohttpd12",
+  lxp = "lua-expat",
+  zlib = "lua-zlib",
 }
 
 local built_with = {

@@ -25,14 +25,15 @@ end
 function checks.modules()
   local missing = {}
   for _, entry in ipairs {
-    { "riskscreen.server", "the sandbox and webhooks need riskscreen.server: build with libmicrohttpd" },
-    { "riskscreen.hiredis", "queues need riskscreen.hiredis: build with libhiredis-dev" },
-    { "dbd.sqlite3", "screen --file, watch and stores need lua-dbi: apt install lua-dbi-sqlite3" },
-    { "zlib", ".gz files need lua-zlib: apt install lua-zlib" },
-    { "lxp", "OFAC's XML needs lua-expat: apt install lua-expat" },
+    { "riskscreen.server", "the sandbox and webhooks" },
+    { "riskscreen.hiredis", "queues" },
+    { "dbd.sqlite3", "screen --file, watch and stores" },
+    { "zlib", ".gz files" },
+    { "lxp", "OFAC's XML" },
   } do
-    if not optional(entry[1]) then
-      missing[#missing + 1] = entry[2]
+    local found, reason = optional(entry[1])
+    if not found then
+      missing[#missing + 1] = ("for %s: %s"):format(entry[2], reason)
     end
   end
   if missing[1] then
