@@ -45,6 +45,7 @@ M.rules = {
     ["riskscreen.lists.index"] = "the gate keeps the account's lists under the same keys",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
     ["riskscreen.client.screen"] = "the command has the options of a screening",
+    ["riskscreen.call.limiter"] = "a watch has the same cap of a day",
     ["riskscreen.call.breaker"] = "the gate has a circuit to Redis, too",
     ["riskscreen.call.stats"] = "nginx adds up the same figures",
     ["riskscreen.nginx.cache.dict"] = "the purges of a fleet raise floors for the same buckets of addresses",

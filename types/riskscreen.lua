@@ -34,6 +34,8 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
+---@alias riskscreen.OfacHandler fun(state: riskscreen.OfacState, value: any)
+
 ---@alias riskscreen.TransactionKind "transaction"|"custom_score"
 
 ---@class riskscreen.ClientOptions
@@ -623,7 +625,7 @@ local riskscreen_Decision = {}
 ---@field action riskscreen.Action
 ---@field message string for a person
 ---@field rule? riskscreen.Rule the operator's rule that decided
----@field risk? table the risk that was decided, as the service sent it
+---@field risk? table the risk that was decided, as the service sent it but without the access key
 ---@field error? riskscreen.Error the failure that was decided
 ---@field list? string the file of the local list that has the address
 ---@field entry? { address: string, network?: string, expires?: number } its entry there; Unix seconds

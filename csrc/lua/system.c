@@ -15,6 +15,10 @@
 
 #include "riskscreen.h"
 
+#ifndef _GNU_SOURCE /* there unistd.h declares it */
+extern char **environ;
+#endif
+
 #define UNKNOWN_WIDTH 80 /* columns of a terminal that does not tell */
 
 /* The stream of the open Lua file at index 1. */
@@ -136,13 +140,29 @@ static int system_process(lua_State *L) {
     return 1;
 }
 
+/* system.variables(): the names of the environment's variables. */
+static int system_variables(lua_State *L) {
+    lua_newtable(L);
+    for (int count = 0; environ != NULL && environ[count] != NULL; count++) {
+        lua_pushlstring(L, environ[count], strcspn(environ[count], "="));
+        lua_rawseti(L, -2, count + 1);
+    }
+    return 1;
+}
+
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},         {"sync", system_sync},
-        {"truncate", system_truncate},       {"lock", system_lock},
-        {"permissions", system_permissions}, {"identity", system_identity},
-        {"catch_end", system_catch_end},     {"ending", system_ending},
-        {"process", system_process},         {NULL, NULL},
+        {"columns", system_columns},
+        {"sync", system_sync},
+        {"truncate", system_truncate},
+        {"lock", system_lock},
+        {"permissions", system_permissions},
+        {"identity", system_identity},
+        {"catch_end", system_catch_end},
+        {"ending", system_ending},
+        {"process", system_process},
+        {"variables", system_variables},
+        {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

@@ -219,8 +219,8 @@ static void add_field(lua_State *L, const char *line, size_t length) {
     lua_rawset(L, -3);
 }
 
-static void push_headers(lua_State *L, const struct rsc_transfer *transfer) {
-    const char *line = transfer->received.data, *end = line + transfer->head_size;
+static void push_headers(lua_State *L, const char *line, size_t length) {
+    const char *end = line + length;
     lua_createtable(L, 0, 8);
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
@@ -247,7 +247,7 @@ static void push_response(lua_State *L, const struct rsc_transfer *transfer) {
     lua_setfield(L, -2, "http_version");
     lua_pushinteger(L, (lua_Integer)rsc_transfer_body(transfer).length);
     lua_setfield(L, -2, "size");
-    push_headers(L, transfer);
+    push_headers(L, transfer->received.data, transfer->head_size);
     lua_setfield(L, -2, "headers");
     push_times(L, &transfer->outcome.response);
     lua_setfield(L, -2, "times");
@@ -307,17 +307,38 @@ static int transfer_decode(lua_State *L) {
     return count;
 }
 
-/* transfer:take(with_text): the decoded body of a 200 and the body's size, perhaps its text, and closes the transfer.
- * Returns nil and changes nothing if the transfer failed, the status is another one, or the body is not JSON. Then
- * result and decode tell more.
- */
+/* Pushes what push_details reads later, when the transfer and its origin may be gone: the times, then the head. */
+static void push_head(lua_State *L, const struct rsc_transfer *transfer) {
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    luaL_addlstring(&text, (const char *)&transfer->outcome.response, sizeof transfer->outcome.response);
+    luaL_addlstring(&text, transfer->received.data, transfer->head_size);
+    luaL_pushresult(&text);
+}
+
+/* core.details(head): the headers and the times in a head that `take` has returned. */
+static int push_details(lua_State *L) {
+    size_t length = 0;
+    struct rsc_response response;
+    const char *head = luaL_checklstring(L, 1, &length);
+    luaL_argcheck(L, length >= sizeof response, 1, "not a head");
+    memcpy(&response, head, sizeof response);
+    push_headers(L, head + sizeof response, length - sizeof response);
+    push_times(L, &response);
+    return 2;
+}
+
+/* transfer:take(also): the decoded body of a 200, the body's size, and its text or the head for core.details if `also`
+ * is "text" or "head". Closes the transfer. Returns nil and changes nothing if the transfer failed, the status is
+ * another one, or the body is not JSON. Then result and decode tell more. */
 static int transfer_take(lua_State *L) {
+    static const char *const extras[] = {"", "text", "head", NULL};
     struct rsc_transfer *transfer = check_finished(L);
+    int extra = luaL_checkoption(L, 2, "", extras);
     if (transfer->failed || transfer->head.status != 200) {
         lua_pushnil(L);
         return 1;
     }
-    bool with_text = lua_toboolean(L, 2);
     struct rsc_text body = rsc_transfer_body(transfer);
     (void)transfer_decode(L);
     lua_settop(L, 4); /* the transfer, its list, the decoder, the value */
@@ -326,14 +347,16 @@ static int transfer_take(lua_State *L) {
     }
     struct object *object = lua_touserdata(L, 1);
     lua_pushinteger(L, (lua_Integer)body.length);
-    if (with_text) {
-        object->decoding = true;
+    object->decoding = true;
+    if (extra == 1) {
         lua_pushlstring(L, body.bytes, body.length);
-        object->decoding = false;
+    } else if (extra == 2) {
+        push_head(L, transfer);
     }
+    object->decoding = false;
     object->closed = true;
     rsc_transfer_close(transfer);
-    return with_text ? 3 : 2;
+    return extra > 0 ? 3 : 2;
 }
 
 static int transfer_done(lua_State *L) {
@@ -389,4 +412,6 @@ void rsc_transfer_register(lua_State *L) {
         {"take", transfer_take},     {"close", transfer_close},   {NULL, NULL},
     };
     rsc_lua_new_type(L, RSC_TRANSFER_TYPE, methods, transfer_gc);
+    lua_pushcfunction(L, push_details);
+    lua_setfield(L, -2, "details");
 }

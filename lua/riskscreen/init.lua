@@ -5,14 +5,18 @@ end
 
 local client = require "riskscreen.client"
 local errors = require "riskscreen.errors"
-local map = require "riskscreen.client.map"
 local policy = require "riskscreen.policy"
 local runtime = require "riskscreen.runtime"
-local score_policy = require "riskscreen.policy.score"
 local version = require "riskscreen.version"
 
--- Loaded when first used: few programs need it.
-local lazy = {
+-- Functions of modules that are loaded when they are first named.
+local functions = {
+  map = { module = "riskscreen.client.map", name = "map" },
+  score_policy = { module = "riskscreen.policy.score", name = "new" },
+}
+
+-- Modules that are loaded when they are first named: few programs need them.
+local modules = {
   report = "riskscreen.report",
   sandbox = "riskscreen.sandbox",
   queue = "riskscreen.queue",
@@ -29,9 +33,7 @@ local M = {
   _VERSION = version,
   new = client.new,
   policy = policy.new,
-  score_policy = score_policy.new,
   errors = errors,
-  map = map.map,
   run = runtime.tasks.run,
   spawn = runtime.tasks.spawn,
   gather = runtime.tasks.gather,
@@ -42,11 +44,9 @@ local M = {
 
 return setmetatable(M, {
   __index = function(self, name)
-    if not lazy[name] then
-      return nil
-    end
-    local module = require(lazy[name])
-    rawset(self, name, module)
-    return module
+    local late = functions[name]
+    local value = late and require(late.module)[late.name] or modules[name] and require(modules[name])
+    rawset(self, name, value)
+    return value
   end,
 })

@@ -32,7 +32,7 @@ static const char program[] =
     "loop:watch(core.loop {}:pollfd(), 'r'):cancel()\n"
     "for i = 1, 3 do\n"
     "  while not transfers[i]:done() do loop:step(1) end\n"
-    "  if i == 2 then transfers[i]:take()\n"
+    "  if i == 2 then local _, _, head = transfers[i]:take 'head'; core.details(head)\n"
     "  elseif transfers[i]:result() then transfers[i]:decode() transfers[i]:body() end\n"
     "  transfers[i]:close()\n"
     "end\n"

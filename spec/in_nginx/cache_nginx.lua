@@ -66,6 +66,31 @@ describe("a cached decision", function()
     assert.equal(2, asked())
   end)
 
+  it("is fresh in the dict at any uptime", function()
+    start {}
+    for _, days in ipairs { 1, 30, 60, 400 } do
+      local source = running.nginx:eval(
+        [[
+          local days = ...
+          local cache = require("riskscreen.nginx.cache").new {
+            dict = ngx.shared.riskscreen,
+            lru = 0,
+            clock = function()
+              return days * 86400
+            end,
+            fetch = function()
+              return { action = "allow", reasons = { { action = "allow", message = "clean" } } }
+            end,
+          }
+          cache:get("an address", "tron")
+          return (select(2, cache:get("an address", "tron")))
+        ]],
+        days
+      )
+      assert.equal("dict", source, days)
+    end
+  end)
+
   it("is purged in all of them", function()
     start { workers = 4 }
     for id = 0, 3 do

@@ -109,6 +109,17 @@ describe("the gate", function()
     assert.equal(403, status_of("/call" .. query))
   end)
 
+  it("uses two results of an operator's function, and no third one", function()
+    start("gate = new_gate { network = function() return 'eth', nil, 'note' end, address = { argument = 'to' } }", {
+      ["/withdraw"] = "gate:enforce()",
+      ["/call"] = "gate:enforce { address = function() return ngx.var.arg_to, nil, 'network=btc' end }",
+    })
+    for _, path in ipairs { "/withdraw", "/call" } do
+      assert.equal(200, status_of(path .. "?to=" .. addresses["clean-eth"]), path)
+      assert.equal(403, status_of(path .. "?to=" .. addresses["high-eth"]), path)
+    end
+  end)
+
   it("names a denied request by an id in the answer, in the log and in ngx.ctx", function()
     start(GATE, { ["/withdraw"] = ENFORCE }, {
       server = [[ log_by_lua_block { ngx.log(ngx.NOTICE, "ctx has ", tostring(ngx.ctx.riskscreen_request_id)) } ]],

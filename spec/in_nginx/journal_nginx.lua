@@ -158,6 +158,32 @@ describe("the journal of a gate", function()
     end)
   end
 
+  it("loses nothing when nginx is stopped while a worker waits for the file", function()
+    start ", interval = 0.02"
+    request "clean-eth"
+    wait_for_lines(1)
+    local lock = assert(io.open(path .. ".head", "r+b"))
+    assert(require("riskscreen.system").lock(lock))
+    for index = 1, 19 do
+      request(("0x%040x"):format(index))
+    end
+    nginx.wait_for("a worker to wait in vain", function()
+      return running.nginx:log():find("holds the lock for too long", 1, true)
+    end)
+    os.execute(("kill -TERM %d"):format(running.nginx:master()))
+    nginx.wait_for("the worker to write its last lines", function()
+      return running.nginx:log():find("exiting", 1, true)
+    end)
+    lock:close()
+    nginx.wait_for("nginx to end", function()
+      return not running.nginx:master()
+    end)
+    check(20)
+    local ending = running
+    running = nil
+    ending.close { "another program holds the lock for too long" }
+  end)
+
   it("loses nothing when the configuration is reloaded", function()
     start(", interval = 3600", 2)
     for index = 1, 20 do

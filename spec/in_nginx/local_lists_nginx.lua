@@ -9,6 +9,7 @@ local prometheus = require "spec.support.prometheus"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local socket = require "socket"
+local tables = require "riskscreen.util.tables"
 
 local WORKERS = 3
 local MANY = 30
@@ -28,7 +29,14 @@ describe("a gate with local lists", function()
 
   after_each(function()
     if running then
-      running.close { "the local lists", "the deny list", "the allow list", "Connection refused", "no live upstreams" }
+      running.close {
+        "the local lists",
+        "the deny list",
+        "the allow list",
+        "Connection refused",
+        "no live upstreams",
+        "exited on signal 9", -- where a spec kills the workers
+      }
     end
     running = nil
     directory:remove()
@@ -201,6 +209,91 @@ describe("a gate with local lists", function()
       nginx.wait_for("the metrics to tell it", function()
         return prometheus.parse(running.get("/metrics").body):get("riskscreen_local_list_faulty", labels) == 1
       end)
+    end
+  end)
+
+  local function csv(...)
+    local rows = { ... }
+    for index, row in ipairs(rows) do
+      rows[index] = type(row) == "number" and address(row) or row
+    end
+    return directory:write("deny.csv", "address\n" .. table.concat(rows, "\n") .. "\n")
+  end
+
+  -- Kills the workers, and waits for new ones.
+  local function kill_workers()
+    local killed = tables.set(running.nginx:workers())
+    os.execute("kill -KILL " .. table.concat(tables.sorted_keys(killed), " "))
+    nginx.wait_for("new workers", function()
+      local workers = running.nginx:workers()
+      for _, pid in ipairs(workers) do
+        if killed[pid] then
+          return false
+        end
+      end
+      return #workers == WORKERS
+    end)
+  end
+
+  it("decides from a worker's first request on by the file that there is then", function()
+    local clean = addresses["clean-eth"]
+    -- The timer of a worker's later looks does not fire in this spec.
+    start(("{ deny = '%s', interval = 3600 }"):format(csv(1)))
+    csv(1, clean)
+    for _ = 1, MANY do
+      assert.same({ 403, "list" }, { ask(clean) })
+    end
+    csv(1, 2, clean)
+    kill_workers()
+    for _ = 1, MANY do
+      assert.same({ 403, "list" }, { ask(address(2)) })
+    end
+    assert.equal(0, #running.service:requests())
+  end)
+
+  it("allows nobody where the first look of a worker takes too long", function()
+    start(("{ deny = '%s' }"):format(csv(1)))
+    local action, message = running.nginx:eval(
+      [[
+        local path, address = ...
+        local runtime = require "riskscreen.runtime"
+        local timer, now, time = ngx.timer, runtime.nginx_time, 0
+        local stopped = { at = function() return true end, every = function() return true end }
+        ngx.timer, runtime.nginx_time = stopped, function()
+          time = time + 1
+          return time
+        end
+        local settings = { deny = { path }, allow = {}, max_shrink = 1, interval = 1 }
+        local lists = require("riskscreen.nginx.local_lists").new(settings)
+        local decision = lists:decide(address, "eth")
+        ngx.timer, runtime.nginx_time = timer, now
+        return decision.action, decision.reasons[1].message
+      ]],
+      csv(1),
+      address(2)
+    )
+    assert.equal("unknown", action)
+    assert.matches("still loading its local lists", message, 1, true)
+  end)
+
+  it("lets a new worker compare a shorter deny list with that of the other workers", function()
+    local clean = addresses["clean-eth"]
+    start(("{ deny = '%s', interval = 0.1 }"):format(csv(1, 2, 3, 4, 5, 6, 7, 8, 9)))
+    csv(1, 2, 3, 4, 10)
+    all_answer(403, address(10))
+    csv(1, 2, clean)
+    all_answer(403, clean)
+    kill_workers()
+    for _ = 1, MANY do
+      assert.same({ 403, "list" }, { ask(clean) })
+    end
+    csv(1)
+    nginx.wait_for("the new file to be noticed", function()
+      return running.nginx:log():find("it has 1 entries, and the list before it has 3", 1, true)
+    end)
+    kill_workers()
+    for _ = 1, MANY do
+      assert.same({ 403, "list" }, { ask(address(2)) })
     end
   end)
 

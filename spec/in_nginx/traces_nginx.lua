@@ -21,14 +21,25 @@ server {
   }
 }
 init_by_lua_block {
-  gave_up = {}
-  require("jit").attach(function(what, _, fn, pc)
+  gave_up, barred = {}, {}
+  local reason_of_closure
+  require("jit").attach(function(what, _, fn, pc, reason)
     if what == "abort" then
       local info = require("jit.util").funcinfo(fn, pc)
       local place = info.loc or "?"
       gave_up[place] = (gave_up[place] or 0) + 1
+      reason_of_closure = reason_of_closure or reason
+      if reason == reason_of_closure then
+        barred[place] = (barred[place] or 0) + 1
+      end
     end
   end, "trace")
+  -- LuaJIT compiles no function that makes a closure.
+  local made
+  for index = 1, 100 do
+    made = function() return index end
+  end
+  barred = {}
   local function new_gate(dict, redis)
     return require("riskscreen.nginx.gate").new {
       client = {
@@ -73,7 +84,7 @@ for number = request.first, request.first + request.count - 1 do
   local source = ngx.location.capture(request.path .. "?network=eth&address=" .. address).body
   sources[source] = (sources[source] or 0) + 1
 end
-return sources, gave_up
+return sources, gave_up, barred
 ]]
 
 local server, storage
@@ -129,5 +140,13 @@ describe("LuaJIT does not try in vain to compile", function()
 
   it("a hit in Redis", function()
     check(1000, "redis", "/shared")
+  end)
+
+  -- It gives up such a function together with every function that calls it.
+  it("a function that cannot be compiled, on any of these ways", function()
+    local _, _, barred = ask(40, "/decide")
+    for place, count in pairs(barred) do
+      assert.is_true(count <= MOST_TRIES, ("%s: %d times"):format(place, count))
+    end
   end)
 end)

@@ -28,6 +28,17 @@ describe("screen --file", function()
     assert.equal(whole.statuses[1], outcome.statuses[#outcome.statuses])
   end)
 
+  it("fails a soak in which no run was ended, or one alone", function()
+    local options = { rows = 50, ends = 0, concurrency = 8, seed = 7 }
+    local outcome, remove = runs.run(options)
+    assert.same({}, runs.faults(outcome, options))
+    for ended = 0, 1 do
+      outcome.ended, options.ends = ended, 2
+      assert.same({ ("the run was ended %d times, not 2"):format(ended) }, runs.faults(outcome, options))
+    end
+    remove()
+  end)
+
   it("has its header also when it was ended before the header was on the disk", function()
     local directory, remove = cli.directory()
     local file = assert(io.open(directory .. "/input.csv", "w"))

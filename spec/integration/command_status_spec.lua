@@ -50,6 +50,27 @@ describe("the status of a run over a file", function()
     assert.equal(6, status_of { FAULT, "0x12", REVIEW })
   end)
 
+  it("is told with numbers that agree with their nouns", function()
+    local path, output = temporary.path "in.csv", temporary.path "out.csv"
+    temporary.write(path, "address\n" .. CLEAN .. "\n")
+    local _, _, err = run { "screen", "--sandbox", "-n", "eth", "--file", path, "-o", output }
+    assert.matches(": 1 row: allow 1,", err, 1, true)
+    temporary.write(path, "address\n" .. CLEAN .. "\n0x1\n0x2\n")
+    for _, line in ipairs {
+      { "screen", "--file", path, "-o", output, "--max-invalid", "1", "--force" },
+      { "watch", "--file", path, "--once" },
+      { "report", output, "-o", temporary.path "page.html" },
+    } do
+      temporary.write(output, "address,action\n" .. CLEAN .. ",allow\n")
+      line[#line + 1] = "--sandbox"
+      line[#line + 1] = "--network=eth"
+      err = select(3, run(line))
+      local _, page = pcall(temporary.read, temporary.path "page.html")
+      local plural = (" " .. err .. (page or "")):match "%f[%d]1 %a+s%f[%W]"
+      assert.is_nil(plural, plural and err)
+    end
+  end)
+
   it("is the same when the complete run is looked at again", function()
     local path, output = temporary.path "in.csv", temporary.path "out.csv"
     temporary.write(path, "address\n0x12\n" .. HACK .. "\n")
@@ -119,6 +140,10 @@ describe("a refused access key", function()
   it("stops a run at once, and the run goes on with another key", function()
     local directory, remove = cli.directory()
     local service = cli.sandbox()
+    finally(function()
+      service.close()
+      remove()
+    end)
     local lines = { "address" }
     for number = 1, 500 do
       lines[number + 1] = ("0x%040x"):format(number)
@@ -136,8 +161,6 @@ describe("a refused access key", function()
     output, status = command_line.run(line:format("", "--resume"))
     assert.equal(2, status, output)
     assert.equal(501, #interrupted_runs.rows(directory .. "/in.results.csv"))
-    service.close()
-    remove()
   end)
 end)
 

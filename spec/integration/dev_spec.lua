@@ -44,6 +44,16 @@ describe("./dev riskscreen", function()
     assert.equal(2, status)
     assert.matches("Usage: riskscreen", (run "./dev riskscreen --help"), 1, true)
   end)
+
+  it("reads and writes in the directory of the caller", function()
+    local place = temporary.directory()
+    temporary.write(place .. "/in.csv", "address\n0x0000000000000000000000000000000000000001\n")
+    local line = "sh -c 'cd %s && XDG_CONFIG_HOME=/none %s/dev riskscreen screen --sandbox --file in.csv -n eth'"
+    local output, status = run(line:format(place, here))
+    assert.equal(0, status, output)
+    assert.matches("0x0000000000000000000000000000000000000001,eth,allow", temporary.read(place .. "/in.results.csv"))
+    temporary.clean()
+  end)
 end)
 
 describe("./dev env", function()

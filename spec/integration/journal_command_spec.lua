@@ -197,6 +197,43 @@ describe("the journal of the command", function()
     assert.is_true(journals.verify(path).ok)
   end)
 
+  it("leaves every file alone that is none of its own", function()
+    local rows, output = temporary.path "rows.csv", temporary.path "results.csv"
+    local function try(journal, ...)
+      local status, _, err = run { "screen", "--sandbox", "-n", "eth", "--journal", journal, ... }
+      assert.is_true(status == 2 or status == 4, status)
+      return err
+    end
+    local function link(kind, target)
+      local name = temporary.path(kind .. ".link")
+      os.remove(name)
+      assert(os.execute(("ln %s '%s' '%s'"):format(kind == "soft" and "-s" or "", target, name)))
+      return name
+    end
+    for _, content in ipairs { "address\n" .. CLEAN, "address\n" .. CLEAN .. "\n", '{"address":"' .. CLEAN .. '"}' } do
+      temporary.write(rows, content)
+      try(rows, HACK)
+      for _, journal in ipairs { rows, link("soft", rows), link("hard", rows) } do
+        assert.matches("the journal .+ is also .+rows.csv", try(journal, "--file", rows, "-o", output))
+      end
+      assert.equal(content, temporary.read(rows))
+      assert.is_nil(io.open(rows .. ".head"))
+    end
+    -- A journal that is read, or would be written over.
+    assert.equal(0, (screen("-q", CLEAN)))
+    local before = temporary.read(path)
+    assert.matches("is also", try(path, "--file", path, "-o", output))
+    temporary.write(rows, "address\n" .. CLEAN .. "\n")
+    for _, journal in ipairs { path, link("soft", path), link("hard", path) } do
+      assert.matches("is also", try(journal, "--file", rows, "--force", "-o", path))
+    end
+    assert.matches("is also", try(path, "--file", rows, "--force", "-o", path .. ".head"))
+    os.rename(path, output .. ".state")
+    os.rename(path .. ".head", output .. ".state.head")
+    assert.matches("is also", try(output .. ".state", "--file", rows, "--force", "-o", output))
+    assert.equal(before, temporary.read(output .. ".state"))
+  end)
+
   it("has every row of a run over a file, also those that are refused before a call", function()
     local rows = { HACK .. ",eth", HACK .. ",", "nonsense,eth", CLEAN .. ",nowhere", CLEAN .. ",eth" }
     temporary.write(temporary.path "rows.csv", "address,network\n" .. table.concat(rows, "\n") .. "\n")
@@ -257,9 +294,43 @@ describe("facts about a run", function()
     local status, _, err = screen("--resume", "--meta", "analyst=bob")
     assert.equal(4, status)
     assert.matches("this is another run: ", err, 1, true)
-    collectgarbage() -- in this process nothing else closes the state of the run that was refused
     status, _, err = screen "--resume"
     assert.equal(2, status, err)
+  end)
+
+  it("are in the decision about a transaction, which is recorded and can be made again", function()
+    local path, policy = temporary.path "decisions.jsonl", temporary.path "policy.lua"
+    temporary.write(
+      policy,
+      [[
+      return require("riskscreen").score_policy { rules = {
+        { score_at_least = "80", action = "block" }, { score_below = "80", action = "allow" } } }]]
+    )
+    local hash = "0x" .. ("5f"):rep(32)
+    local function kyt(verb, subject, ...)
+      local line = { "kyt", verb, subject, "--sandbox", "-n", "eth", "--journal", path, "--meta", "case=17", ... }
+      return run(line, { env = { RISKSCREEN_POLLING_FIRST = "0.01" } })
+    end
+    local facts = { "--output-address", HACK, "--direction", "received", "--policy", policy, "--journal-record" }
+    local status, out, err = kyt("screen", hash, "--csv", (table.unpack or unpack)(facts)) -- luacheck: ignore 143 113
+    assert.equal(2, status, err)
+    assert.matches(",source,case\r\n.*,17\r\n", out)
+    assert.equal(6, (kyt("wait", "nowhere", "--json")))
+    local found = {}
+    for entry in journals.entries(path) do
+      found[entry.seq] = { entry.input, entry.network, entry.action, entry.source, entry.meta.case }
+    end
+    local waited = { "nowhere", nil, "unknown", "sandbox", "17" }
+    assert.same({ { hash, "eth", "block", "sandbox", "17" }, waited }, found)
+    out = select(2, run { "journal", "replay", path, "--csv", "--policy", policy })
+    assert.is_nil(out:find(hash, 1, true)) -- nothing changes
+    temporary.write(
+      policy,
+      'return require("riskscreen").score_policy { rules = { { any = true, action = "review" } } }'
+    )
+    out = select(2, run { "journal", "replay", path, "--csv", "--policy", policy })
+    assert.matches(hash .. ",eth,block,review,", out, 1, true)
+    assert.matches("the results have a column 'maxScore'", (select(3, kyt("screen", hash, "--meta", "maxScore=1"))))
   end)
 
   it("are refused where they are none, or have the name of a column", function()

@@ -1,9 +1,11 @@
 -- Files of rows in the command: what is refused, and what several lists and an update do.
 local cjson = require "cjson"
+local cli = require "spec.support.cli"
+local command_line = require "spec.support.command_line"
 local serve = require "riskscreen.sandbox.http"
 local list_files = require "spec.support.list_files"
 local lists = require "riskscreen.lists"
-local run = require("spec.support.cli").run
+local run = cli.run
 local temporary = require "spec.support.temporary"
 
 local address = list_files.address
@@ -36,12 +38,12 @@ describe("a file of rows in the command", function()
       end
       local status, _, err = run(arguments)
       assert.equal(4, status, verb[1])
-      assert.matches("more than 1000 rows are invalid", err, 1, true)
+      assert.matches("more invalid rows than 1000", err, 1, true)
       arguments[#arguments + 1] = "--max-invalid"
       arguments[#arguments + 1] = "3"
       status, _, err = run(arguments)
       assert.equal(4, status, verb[1])
-      assert.matches("more than 3 rows are invalid", err, 1, true)
+      assert.matches("more invalid rows than 3", err, 1, true)
     end
   end)
 
@@ -84,6 +86,26 @@ describe("a file of rows in the command", function()
         assert.equal(content, now:read "*a")
         now:close()
       end
+    end
+  end)
+
+  it("is not the state, the unfinished output or the standard output of its verb", function()
+    local content = "address\n" .. address(1) .. "\n"
+    local path = temporary.path "out"
+    for ending, verb in pairs {
+      [".part"] = "screen --file %s.part -o %s -n eth --force",
+      [".state"] = "screen --file %s.state -o %s -n eth --force",
+      [".rsl.part"] = "list build %s.rsl.part -o %s.rsl",
+      [".1"] = "screen --file %s.1 -o - -n eth >> %s.1",
+      [".2"] = "watch --file %s.2 -n eth --once >> %s.2",
+      [".3"] = "blacklist import %s.3 -n eth >> %s.3",
+      [".4"] = "screen --file - -o - -n eth < %s.4 >> %s.4",
+    } do
+      temporary.write(path .. ending, content)
+      local line = ("XDG_CONFIG_HOME=/none %s --sandbox %s"):format(cli.command, verb:gsub("%%s", path))
+      local _, status = command_line.run(("sh -c '%s'"):format(line))
+      assert.equal(4, status, verb)
+      assert.equal(content, temporary.read(path .. ending), verb)
     end
   end)
 

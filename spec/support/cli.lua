@@ -37,6 +37,13 @@ function M.run(arguments, world)
     getenv = function(name)
       return (world.env or {})[name]
     end,
+    variables = function()
+      local names = {}
+      for name in pairs(world.env or {}) do
+        names[#names + 1] = name
+      end
+      return names
+    end,
     columns = function()
       return world.columns
     end,

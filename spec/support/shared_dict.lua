@@ -40,6 +40,7 @@ local function put(self, key, value, exptime, flags)
   local kind = type(value)
   assert(kind == "number" or kind == "string" or kind == "boolean", "no such value can be shared")
   assert(not exptime or exptime >= 0, "a lifetime must not be negative")
+  assert((flags or 0) >= 0 and (flags or 0) < 2 ^ 31, "nginx would change such flags")
   if not self.entries[key] and not has_room(self) then
     return false, "no memory", false
   end

@@ -16,6 +16,18 @@ describe("require 'riskscreen'", function()
     assert.matches("^false.*64%-bit integers and doubles", output)
   end)
 
+  it("loads what a call needs, and the rest when it is first named", function()
+    local interpreter = os.getenv "RISKSCREEN_LUA" or "lua5.4"
+    local program = [[require "riskscreen"
+      local count = 0
+      for name in pairs(package.loaded) do count = count + (name:find "^riskscreen" and 1 or 0) end
+      print(count)]]
+    local pipe = assert(io.popen(("%s -e '%s'"):format(interpreter, program)))
+    local count = pipe:read "*n"
+    pipe:close()
+    assert.is_true(count <= 60, count .. " modules")
+  end)
+
   it("knows no other names", function()
     assert.is_nil(riskscreen.nothing_of_this_name)
   end)

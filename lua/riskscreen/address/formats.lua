@@ -205,8 +205,7 @@ local M = {
   solana = { beginning = "letters and digits of Base58", forms = { solana } },
 }
 
-local evm_networks =
-  "ethereum eth bsc polygon arbitrum optimism avalanche base zksync merlin kaia ftm theta etc lumia"
+local evm_networks = "ethereum eth bsc polygon arbitrum optimism avalanche base zksync merlin kaia ftm theta etc lumia"
 for network in evm_networks:gmatch "%a+" do
   M[network] = evm_format
 end

@@ -1,7 +1,6 @@
 -- Spellings, formats and checksums of addresses. No other module decides whether a text is an address, or whether two
 -- texts are the same address. The service may find no risk for a misspelt address, so such a text is refused. The
 -- formats are those of the networks (formats.lua); the interface publishes none.
-local foreign = require "riskscreen.address.foreign_characters"
 local formats = require "riskscreen.address.formats"
 local generations = require "riskscreen.util.generations"
 local tables = require "riskscreen.util.tables"
@@ -206,7 +205,7 @@ function M.explain(address, network)
   if canonical then
     return nil
   end
-  return foreign.problem(address)
+  return require("riskscreen.address.foreign_characters").problem(address)
     or other_network(address, network)
     or reason
     or ("addresses of %s begin with %s"):format(network, format.beginning)

@@ -28,7 +28,7 @@ local SLOTS = 10 -- parts of the window, each forgotten at once
 ---@field private permit riskscreen.Permit of the time since `open_until` changed
 ---@field private tick fun(): any changes when another worker may have changed the memory
 ---@field private looked_at? any the tick of the last look for the circuit
----@field private reset_at? any the tick of the last look for failures in a row; false after a failure
+---@field private reset_at? number|false when the row of failures was last ended; false after a failure
 ---@field private lease? number the `open_until` that the last probe of this worker has set
 local Breaker = {}
 
@@ -98,8 +98,8 @@ local function open(breaker)
   hold_until(breaker, breaker.now() + breaker.settings.cooldown)
 end
 
-local function count(breaker, failed)
-  local number = math.floor(breaker.now() / (breaker.settings.window / SLOTS))
+local function count(breaker, failed, now)
+  local number = math.floor(now / (breaker.settings.window / SLOTS))
   local slots = breaker.permit.slots
   local slot = slots[number % SLOTS]
   if not slot or slot.number ~= number then
@@ -210,16 +210,17 @@ function Breaker:report(permit, failed)
     learn_from_probe(self, failed)
     return
   end
-  local number = count(self, failed)
+  local now = self.now()
+  local number = count(self, failed, now)
   if failed then
     self.reset_at = false
     local row = count_up(self, self.keys.row)
     if row >= self.settings.failures or share_is_reached(self, number) then
       open(self)
     end
-  elseif self.reset_at ~= self.tick() then
+  elseif self.reset_at ~= now then
     -- Ends the row of failures of all workers.
-    self.reset_at = self.tick()
+    self.reset_at = now
     self.memory:set(self.keys.row, nil)
   end
 end

@@ -1,9 +1,8 @@
--- One call, from its parameters to its value: check, build, then the loop admit → send → interpret → learn. The modules
--- beside this one decide the steps of the loop. Nothing here uses pcall or a metamethod around a wait, because PUC Lua
+-- One call, from its parameters to its value: check, build, and attempts: admit → send → learn. The modules beside this
+-- one decide the steps of an attempt. Nothing here uses pcall or a metamethod around a wait, because PUC Lua
 -- 5.1 cannot yield across them. When a task is cancelled, `abandon` releases its call's breaker permit.
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
-local hedge = require "riskscreen.call.hedge"
 local identity = require "riskscreen.call.identity"
 local reliability = require "riskscreen.options.reliability"
 local request = require "riskscreen.interface.request"
@@ -11,7 +10,6 @@ local response = require "riskscreen.interface.response"
 local retry = require "riskscreen.call.retry"
 local send = require "riskscreen.call.send"
 local states = require "riskscreen.call.state"
-local tables = require "riskscreen.util.tables"
 local validate = require "riskscreen.interface.validate"
 
 -- The failures that count against the service in the circuit breaker.
@@ -38,7 +36,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field attempt integer
 ---@field attempt_started number
 ---@field attempt_timeout number seconds
----@field answered number when the last request ended
+---@field has_latency boolean its statistics have its latency, which is that of its one request
 ---@field cost? number of a request under `rate_limit`; by default 1
 ---@field requests integer sent, hedges included
 ---@field sent? boolean whether a request may have reached the service
@@ -91,8 +89,8 @@ local function limit_error(call, retry_after, cap, cause)
   return errors.new("rate_limited", message, { retry_after = retry_after, sent = false, cause = cause })
 end
 
--- Waits until a request may be sent. Returns the error if none may.
-local function admit(call)
+-- Waits for the rate limit. Returns the error if no request may be sent, or none any longer.
+local function await_turn(call)
   local state = call.state
   if state.limiter then
     -- Do not queue while the circuit is open.
@@ -107,72 +105,12 @@ local function admit(call)
       return limit_error(call, retry_after, cap, cause)
     end
   end
-  if not state.transport then
-    return errors.new("cancelled", "the client was closed", { sent = false })
-  elseif call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
+  if call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
     return errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
   end
-  if state.breaker then
-    local permit, retry_after = state.breaker:admit(call.request.timeout)
-    if not permit then
-      if state.limiter then
-        state.limiter:refund(call.cost)
-      end
-      return circuit_error(call, retry_after)
-    end
-    call.permit = permit
-  end
 end
 
--- Send
-
--- Whether a request may be sent again at once, on a new connection. It takes a token of the rate limit as well.
-local function may_resend(call)
-  local state = call.state
-  local left = call.attempt_timeout - (state.runtime.now() - call.attempt_started)
-  return call.request.replay
-    and state.transport ~= nil
-    and left >= retry.SHORTEST_ATTEMPT
-    and (not state.limiter or state.limiter:try(call.cost))
-end
-
-local function response_of(call, reply, pagination)
-  local made = response.response(reply, pagination)
-  if call.state.shares_headers then
-    -- The caller may change its headers.
-    made.headers = tables.copy(made.headers)
-  end
-  return made
-end
-
--- Sends one request, and interprets its reply.
-local function send_one(call, at, hedged)
-  local state = call.state
-  local reply, other, dead = send.send(call, at, hedged)
-  if dead and may_resend(call) then
-    call.sent = true
-    state.stats:count "resent"
-    reply, other = send.send(call, state.runtime.now(), hedged, true)
-  end
-  if not reply then
-    return nil, other
-  end
-  local value, result
-  if call.route.reader then
-    value, result = response.interpret(call.route.reader, call.parameters, reply, other)
-  else
-    value, result = response.raw(reply, other)
-  end
-  if value == nil then
-    result.sent = true
-    return nil, result
-  end
-  if call.options.value_only then
-    -- An operator's transport does not know the field.
-    return value, call.state.takes_parts and reply.text or nil
-  end
-  return value, response_of(call, reply, result)
-end
+-- Hedge
 
 -- The seconds after which a second request is sent, or nil.
 local function late_after(call)
@@ -186,58 +124,54 @@ end
 
 local function may_hedge(call)
   local state = call.state
-  return state.transport ~= nil and (not state.limiter or state.limiter:try(call.cost)) and state.budget:take()
-end
-
-local function send_hedged(call, at, seconds)
-  local state = call.state
-  local won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
-    return send_one(call, number == 1 and at or state.runtime.now(), number == 2)
-  end, function()
-    local may = may_hedge(call)
-    state.stats:count("hedges", may and 1 or 0)
-    return may
-  end)
-  state.stats:count("hedges_won", won == 2 and 1 or 0)
-  return value, result
-end
-
--- Sends within the time that is left, and interprets the reply.
-local function attempt(call)
-  local state, limit = call.state, call.request.timeout
-  -- If nothing has waited yet, the start time still holds; this saves a clock read.
-  local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
-  local left = call.timeout - (at - call.started)
-  call.attempt_started = at
-  call.attempt_timeout = left < limit and left or limit
-  local seconds = state.hedge and late_after(call)
-  if seconds then
-    return send_hedged(call, at, seconds)
+  if state.transport == nil or state.limiter and not state.limiter:try(call.cost) then
+    return false
   end
-  return send_one(call, at, false)
+  local may = state.budget:take()
+  if state.limiter and not may then
+    state.limiter:refund(call.cost)
+  end
+  return may
+end
+
+-- Sends a request, and a second one when the answer is late.
+local function send_hedged(call, at)
+  local state, seconds = call.state, late_after(call)
+  local won, value, result
+  if seconds then
+    won, value, result = require("riskscreen.call.hedge").race(state.runtime.tasks, seconds, function(number)
+      return send.send(call, number == 1 and at or state.runtime.now(), number == 2)
+    end, function()
+      local may = may_hedge(call)
+      state.stats:count("hedges", may and 1 or 0)
+      return may
+    end)
+    state.stats:count("hedges_won", won == 2 and 1 or 0)
+  else
+    value, result = send.send(call, at)
+  end
+  if value ~= nil then
+    state.hedge:observe(call.route.label, state.runtime.now() - at)
+  end
+  return value, result
 end
 
 -- Learn
 
--- Tells the hedge, the limiter and the breaker how the attempt has ended.
-local function learn(call, value, err)
-  local state, permit = call.state, call.permit
-  local failed = value == nil
-  if state.hedge and not failed then
-    state.hedge:observe(call.route.label, state.runtime.now() - call.attempt_started)
-  end
-  if state.limiter and failed and err.kind == "rate_limited" then
+-- Tells the limiter and the breaker how the attempt has failed.
+local function learn(call, permit, err)
+  local state = call.state
+  if state.limiter and err.kind == "rate_limited" then
     state.limiter:refused(err.retry_after)
   end
-  call.permit = false
   if not permit then
     return
   end
-  local never_left = failed and (err.phase == "queue" or (err.sent == false and not unhealthy[err.kind]))
-  if never_left or (failed and err.kind == "cancelled") then
+  local never_left = err.phase == "queue" or (err.sent == false and not unhealthy[err.kind])
+  if never_left or err.kind == "cancelled" then
     state.breaker:forget(permit)
   else
-    state.breaker:report(permit, failed and unhealthy[err.kind] or false)
+    state.breaker:report(permit, unhealthy[err.kind] or false)
   end
 end
 
@@ -277,40 +211,69 @@ local function await_next_attempt(call, err, wait)
   state.runtime.sleep(wait)
 end
 
--- The loop
+-- The attempts
 
--- Makes an attempt. Returns the value and its response; or nil, the error, and the seconds until the next attempt.
-local function try(call, failure)
-  local state = call.state
-  call.attempt = call.attempt + 1
-  local refusal = admit(call)
-  if refusal then
-    call.gave_up = refusal.kind
-    -- Report the first error, not the refused retry.
-    return nil, refusal.kind ~= "cancelled" and failure or refusal
+-- Makes an attempt. Returns the value and its response; or nil, the error, and whether nothing may be sent.
+local function attempt(call)
+  local state, at = call.state, call.started
+  if state.limiter or call.attempt > 1 then
+    local refusal = await_turn(call)
+    if refusal then
+      return nil, refusal, true
+    end
+    at = state.runtime.now()
   end
-  local value, result = attempt(call)
-  if call.permit or state.limiter or state.hedge then
-    learn(call, value, result)
+  local limit, left = call.request.timeout, call.timeout - (at - call.started)
+  local breaker, permit = state.breaker, nil
+  if breaker then
+    local retry_after
+    permit, retry_after = breaker:admit(limit)
+    if not permit then
+      if state.limiter then
+        state.limiter:refund(call.cost)
+      end
+      return nil, circuit_error(call, retry_after), true
+    end
+    call.permit = permit
   end
-  if value ~= nil then
-    return value, result
+  call.attempt_started, call.attempt_timeout = at, left < limit and left or limit
+  local value, result = (state.hedge and send_hedged or send.send)(call, at)
+  call.permit = false
+  if value == nil then
+    learn(call, permit, result)
+    return nil, result
   end
-  call.sent = call.sent or result.sent
-  return nil, result, next_attempt(call, result)
-end
-
-local function try_again(call, failure, wait)
-  local value, result = nil, failure
-  while wait do
-    await_next_attempt(call, result, wait)
-    value, result, wait = try(call, result)
+  if permit then
+    breaker:report(permit, false)
   end
   return value, result
 end
 
+-- Repeats a failed attempt while another one may help.
+local function try_again(call, err, is_refused)
+  local value, failure = nil, nil
+  while value == nil do
+    if is_refused then
+      call.gave_up = err.kind
+      -- Report the first error, not the refused retry.
+      return nil, failure or err
+    end
+    call.sent, failure = call.sent or err.sent, err
+    local wait = next_attempt(call, err)
+    if not wait then
+      return nil, err
+    end
+    await_next_attempt(call, err, wait)
+    call.attempt = call.attempt + 1
+    value, err, is_refused = attempt(call)
+  end
+  return value, err
+end
+
+-- Nearly every call ends with its first attempt.
 local function run(state, route, built, target, options, parameters)
-  local started = state.runtime.now()
+  local stats, tasks, now = state.stats, state.runtime.tasks, state.runtime.now
+  local started = now()
   local call = {
     state = state,
     route = route,
@@ -320,40 +283,32 @@ local function run(state, route, built, target, options, parameters)
     parameters = parameters,
     started = started,
     timeout = options.timeout or state.settings.timeout,
-    attempt = 0,
+    attempt = 1,
     requests = 0,
-    abandon = abandon,
     permit = false,
+    has_latency = false,
+    abandon = abandon,
   }
-  local cost = state.limiter
-    and route.operation
-    and costs.of(state.settings.rate_limit.cost, route.operation, parameters)
-  if cost then
-    call.cost = cost
+  stats:begin(call, route.label)
+  if state.limiter then
+    call.cost = route.operation and costs.of(state.settings.rate_limit.cost, route.operation, parameters)
   end
-  state.stats:begin(call, route.label)
   state.budget:earn()
-  local hold = state.runtime.tasks.hold(call)
-  local value, result, wait = try(call)
+  local hold = tasks.hold(call)
+  local value, result, is_refused = attempt(call)
   -- LuaJIT seldom compiles code that enters a loop that ends at once: that was a tenth of a miss of the gate.
-  if wait then
-    value, result = try_again(call, result, wait)
+  if value == nil then
+    value, result = try_again(call, result, is_refused)
   end
-  state.runtime.tasks.release(call, hold)
-
-  -- One reading of the clock tells when a request ended and when its call did.
-  local elapsed = (value ~= nil and call.answered or state.runtime.now()) - started
-  if value == nil or not options.value_only then
-    result.elapsed = elapsed
-    result.attempts = call.requests
-  end
+  tasks.release(call, hold)
   if value ~= nil then
-    state.stats:finish(call, route.label, "succeeded", elapsed)
+    stats:finish(call, route.label, "succeeded", not call.has_latency and now() - started or nil)
     return value, result
   end
-  result.operation = route.name
-  result.sent = call.sent or false
-  state.stats:finish(call, route.label, "failed", elapsed, result.kind)
+  local elapsed = now() - started
+  result.operation, result.sent, result.elapsed, result.attempts =
+    route.name, call.sent or false, elapsed, call.requests
+  stats:finish(call, route.label, "failed", elapsed, result.kind)
   if state.hooks.error then
     tell_failure(call, "error", result, { attempts = call.requests, elapsed = elapsed, gave_up = call.gave_up })
   end

@@ -1,6 +1,9 @@
--- One request of a call. The access key is added here and nowhere else. access_key.lua reads it, and redacts texts.
+-- One request of a call, and its answer. The access key is added here and nowhere else. access_key.lua reads it, and
+-- redacts texts.
 local access_key = require "riskscreen.call.access_key"
 local errors = require "riskscreen.errors"
+local response = require "riskscreen.interface.response"
+local retry = require "riskscreen.call.retry"
 local states = require "riskscreen.call.state"
 local tables = require "riskscreen.util.tables"
 
@@ -27,14 +30,15 @@ end
 
 local function tell_request(call, timeout, hedged, fresh)
   local size = #(call.request.body or "")
-  local fields = { attempt = call.attempt, hedge = hedged, timeout = timeout, size = size, resent = fresh or nil }
+  local fields =
+    { attempt = call.attempt, hedge = hedged or false, timeout = timeout, size = size, resent = fresh or nil }
   states.tell(call, "request", fields)
 end
 
 local function tell_response(call, reply, elapsed, hedged)
   states.tell(call, "response", {
     attempt = call.attempt,
-    hedge = hedged,
+    hedge = hedged or false,
     status = reply.status,
     size = reply.size,
     http_version = reply.http_version,
@@ -52,69 +56,114 @@ local function with_key(headers, key)
   return copy
 end
 
--- Sends the request within a time. The library's own transports get the request as it was built.
-local function transport(call, key, timeout, fresh)
-  local state, built = call.state, call.request
-  local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
-  if state.takes_parts then
-    local value_only = not state.hooks.response and call.options.value_only
-    return state.transport(built, key, timeout, connect_timeout, fresh, value_only, call.target)
-  end
-  local request = {
-    method = built.method,
-    target = call.target,
-    headers = with_key(built.headers, key),
-    body = built.body,
-    timeout = timeout,
-    connect_timeout = connect_timeout,
-    replay = built.replay,
-    fresh = fresh or nil,
-  }
-  request.keep_null = built.keep_null
-  return state.transport(request)
+-- Whether a request may be sent again at once, on a new connection. It takes a token of the rate limit as well.
+local function may_resend(call)
+  local state = call.state
+  local left = call.attempt_timeout - (state.runtime.now() - call.attempt_started)
+  return call.request.replay
+    and state.transport ~= nil
+    and left >= retry.SHORTEST_ATTEMPT
+    and (not state.limiter or state.limiter:try(call.cost))
 end
 
----Sends one request.
+-- Gives the token of the rate limit back for a request that is not sent.
+local function unsent(call, err)
+  if call.state.limiter then
+    call.state.limiter:refund(call.cost)
+  end
+  return nil, err
+end
+
+---Sends one request and interprets its reply.
 ---@param call riskscreen.Call
 ---@param at number now
----@param hedged boolean whether it is the second one of a late answer
+---@param hedged boolean|nil whether it is the second one of a late answer; nil for a request without another one
 ---@param fresh? boolean whether it needs a new connection
----@return riskscreen.Reply|nil reply
----@return riskscreen.Context|riskscreen.Error context of the reply, which removes the request's key from texts
----@return boolean|nil dead whether a kept connection was lost before anything of an answer came
+---@return any value
+---@return riskscreen.Response|riskscreen.Error|string|nil
 function M.send(call, at, hedged, fresh)
-  local state = call.state
+  local state, built = call.state, call.request
   local key = state.settings.access_key
   if key ~= state.redacted_key then
     local err
     key, err = access_key.read(key)
     if not key then
-      return nil, err
+      return unsent(call, err)
     elseif state.redacted_key ~= key then
       state.redacted_key, state.redact = key, access_key.redactor(key)
       state.context = { clock = state.clock, redact = state.redact }
     end
   end
-  local context, timeout = state.context, call.attempt_timeout - (at - call.attempt_started)
-  call.requests = call.requests + 1
-  state.stats:sent(call.request.body)
-  if state.hooks.request then
+  local stats, hooks, context = state.stats, state.hooks, state.context
+  local value_only, takes_parts = call.options.value_only, state.takes_parts
+  local timeout = call.attempt_timeout - (at - call.attempt_started)
+  local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
+  if hooks.request then
     tell_request(call, timeout, hedged, fresh)
   end
-
-  local reply, failure = transport(call, key, timeout, fresh)
+  local transport = state.transport
+  if not transport then
+    return unsent(call, errors.new("cancelled", "the client was closed", { sent = false }))
+  end
+  call.requests = call.requests + 1
+  stats:sent(built.body)
+  local reply, failure
+  if takes_parts then
+    local rest = not hooks.response and (value_only and "text" or "head") or nil
+    reply, failure = transport(built, key, timeout, connect_timeout, fresh, rest, call.target)
+  else
+    -- The operator's transport.
+    reply, failure = transport {
+      method = built.method,
+      target = call.target,
+      headers = with_key(built.headers, key),
+      body = built.body,
+      timeout = timeout,
+      connect_timeout = connect_timeout,
+      replay = built.replay,
+      fresh = fresh or nil,
+      keep_null = built.keep_null,
+    }
+  end
   local answered = state.runtime.now()
-  local elapsed = answered - at
-  call.answered = answered
+  if not reply or not (takes_parts or is_reply(reply)) then
+    if not fresh and type(failure) == "table" and failure.dead_connection == true and may_resend(call) then
+      call.sent = true
+      stats:count "resent"
+      return M.send(call, state.runtime.now(), hedged, true)
+    end
+    return nil, failure_error(failure, context.redact)
+  end
 
-  if not reply or not (state.takes_parts or is_reply(reply)) then
-    return nil, failure_error(failure, context.redact), type(failure) == "table" and failure.dead_connection == true
+  local value, other
+  if call.route.reader then
+    value, other = response.interpret(call.route.reader, call.parameters, reply, context)
+  else
+    value, other = response.raw(reply, context)
   end
-  state.stats:answered(reply.status, reply.size, elapsed)
-  if state.hooks.response then
-    tell_response(call, reply, elapsed, hedged)
+  -- The latency of a call that is this request alone is counted once.
+  local is_whole_call = value ~= nil and hedged == nil and at == call.started
+  call.has_latency = is_whole_call
+  stats:answered(reply.status, reply.size, answered - at, is_whole_call and call.route.label or nil)
+  if hooks.response then
+    tell_response(call, reply, answered - at, hedged)
   end
-  return reply, context
+  if value == nil then
+    other.sent = true
+    return nil, other
+  elseif value_only then
+    -- An operator's transport does not know the field.
+    return value, takes_parts and reply.text or nil
+  end
+  -- The reply becomes the response, unless it is the operator's.
+  local made = takes_parts and reply or { status = reply.status, headers = reply.headers, times = reply.times }
+  if state.shares_headers then
+    -- The caller may change its headers.
+    made.headers = tables.copy(made.headers)
+  end
+  made.value, made.size, made.http_version = nil, nil, nil
+  made.pagination, made.elapsed, made.attempts, made.cached = other, answered - call.started, call.requests, false
+  return value, made
 end
 
 return M

@@ -1,12 +1,9 @@
 -- Everything of one client: its settings, its limits and what its calls have in common. A state holds the access key.
 -- So no field of a client leads to it: `of` finds it by the client or by one of its namespaces.
 local access_key = require "riskscreen.call.access_key"
-local breaker = require "riskscreen.call.breaker"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
-local hedge = require "riskscreen.call.hedge"
 local identity = require "riskscreen.call.identity"
-local limiter = require "riskscreen.call.limiter"
 local random = require "riskscreen.util.random"
 local retry = require "riskscreen.call.retry"
 local stats = require "riskscreen.call.stats"
@@ -35,6 +32,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field stats riskscreen.Stats
 ---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
 ---@field hide_key fun(foreign: string): string removes the key from a text about values of the service
+---@field clean? table reasons of decisions without the key; see client/screen.lua
 ---@field screening? riskscreen.Screening of the last request without options
 ---@field pendings? { submissions: riskscreen.TtlQueue, by_name: table<string, riskscreen.Pending> } the transactions
 
@@ -65,9 +63,10 @@ function M.new(settings, runtime, transport)
     clock = settings.clock or os.time,
     budget = retry.budget(settings.retry.budget, settings.retry.reserve),
     limiter = settings.rate_limit
-      and limiter.new(settings.rate_limit, runtime, shared, name, settings.clock or os.time),
-    breaker = settings.breaker and breaker.new(settings.breaker, runtime.nginx_time or runtime.now, shared, name),
-    hedge = settings.hedge and hedge.new(settings.hedge),
+      and require("riskscreen.call.limiter").new(settings.rate_limit, runtime, shared, name, settings.clock or os.time),
+    breaker = settings.breaker
+      and require("riskscreen.call.breaker").new(settings.breaker, runtime.nginx_time or runtime.now, shared, name),
+    hedge = settings.hedge and require("riskscreen.call.hedge").new(settings.hedge),
     hooks = settings.on or {},
     hook_failures = 0,
     stats = stats.new(),

@@ -96,6 +96,9 @@ end
 ---@field kinds table<string, integer> failed calls by the kind of their error
 ---@field statuses table<integer, integer> answers by HTTP status
 ---@field operations table<string, table>
+---@field private direct table<string, riskscreen.Histogram> latencies of the calls that are one request alone, by
+---operation
+---@field private requests riskscreen.Histogram latencies of all other requests
 ---@field private open riskscreen.OpenSet calls under way
 local Stats = {}
 
@@ -138,6 +141,7 @@ function M.new()
     kinds = {},
     statuses = {},
     operations = {},
+    direct = {},
     requests = new_histogram(),
     open = open_sets.new(),
   })
@@ -157,7 +161,7 @@ function Stats:begin(call, operation)
   local entry = self.operations[operation]
   if not entry then
     entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram() }
-    self.operations[operation] = entry
+    self.operations[operation], self.direct[operation] = entry, new_histogram()
   end
   entry.calls = entry.calls + 1
 end
@@ -194,39 +198,37 @@ end
 ---@param status integer
 ---@param size integer|nil bytes
 ---@param seconds number
-function Stats:answered(status, size, seconds)
+---@param operation? string of a call whose latency is that of the request; `finish` gets none
+function Stats:answered(status, size, seconds, operation)
   local statuses, own = self.statuses, self.counters
   statuses[status] = (statuses[status] or 0) + 1
   own.bytes_received = own.bytes_received + (size or 0)
-  self.requests:observe(seconds)
-end
-
--- The counters and the latency of all operations together.
-local function totals_of(stats)
-  local totals, latency = {}, new_histogram()
-  for _, entry in pairs(stats.operations) do
-    latency:include(entry.latency)
-    for _, counter in ipairs(counters) do
-      if counter.by_operation then
-        add(totals, counter.name, entry[counter.name])
-      end
-    end
-  end
-  return totals, latency
+  local histogram = operation and self.direct[operation] or self.requests
+  histogram:observe(seconds)
 end
 
 ---The counters and histograms as they are now.
 ---@return table
 function Stats:snapshot()
-  local totals, latency = totals_of(self)
-  local result = tables.merge(self.counters, totals)
+  local result, requests, calls = tables.copy(self.counters), new_histogram(), new_histogram()
+  result.operations = {}
+  requests:include(self.requests)
+  for name, entry in pairs(self.operations) do
+    local latency, direct = new_histogram(), self.direct[name]
+    latency:include(entry.latency)
+    latency:include(direct)
+    calls:include(latency)
+    requests:include(direct)
+    result.operations[name] = tables.merge(entry, { latency = histogram_snapshot(latency) })
+    for _, counter in ipairs(counters) do
+      if counter.by_operation then
+        add(result, counter.name, entry[counter.name])
+      end
+    end
+  end
   result.in_flight = self.open:count()
   result.errors, result.statuses = tables.copy(self.kinds), tables.copy(self.statuses)
-  result.latency = { calls = histogram_snapshot(latency), requests = histogram_snapshot(self.requests) }
-  result.operations = {}
-  for name, entry in pairs(self.operations) do
-    result.operations[name] = tables.merge(entry, { latency = histogram_snapshot(entry.latency) })
-  end
+  result.latency = { calls = histogram_snapshot(calls), requests = histogram_snapshot(requests) }
   return result
 end
 

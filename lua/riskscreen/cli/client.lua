@@ -10,30 +10,26 @@ local tables = require "riskscreen.util.tables"
 local NOTICE = "no service is configured, so the built-in sandbox answers: nothing here is a real result. "
   .. "Set base_url and an access key: riskscreen config --help"
 local CHOSEN = "the built-in sandbox answers, as --sandbox asks: nothing here is a real result"
-
+local NO_URL = "there is an access key (%s) and no base_url: give --base-url, or --sandbox for simulated answers"
+local NO_KEY = "there is a base_url and no access key: set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command"
 local UNCHOSEN = "no service is configured: set base_url and an access key, or give --sandbox for simulated answers"
 
 local M = {}
 
--- The policy that a Lua file returns.
-local function policy_of(path)
-  local chunk, problem = loadfile(path)
-  if not chunk then
-    status.misuse("the policy cannot be read: " .. problem)
+---The policy that the configuration names, or nil: what a Lua file returns.
+---@param settings riskscreen.cli.Configuration
+---@return riskscreen.Policy|nil
+function M.policy(settings)
+  local path = configuration.get(settings, "policy")
+  if not path then
+    return nil
   end
-  local ok, value = pcall(chunk)
-  if not ok then
-    status.misuse("the policy failed: " .. tostring(value))
-  elseif type(value) ~= "table" then
-    status.misuse(("the policy %s must return riskscreen.policy { … } (got a %s)"):format(path, type(value)))
-  elseif type(value.decide) == "function" then
-    return value
-  end
-  local made, policy = pcall(policies.new, value)
-  if not made then
-    status.misuse(("%s: %s"):format(path, tostring(policy)))
-  end
-  return policy
+  local ok, policy = pcall(function()
+    local value = assert(loadfile(path))()
+    return type(value) == "table" and type(value.decide) == "function" and value or policies.new(value)
+  end)
+  local problem = not ok and tostring(policy):gsub("^%S+/client%.lua:%d+: ", "")
+  return ok and policy or status.misuse(("the policy %s: %s"):format(path, problem))
 end
 
 -- The journal that the configuration names. It is closed with the client's program.
@@ -56,40 +52,17 @@ local function journal_of(settings, world)
   return opened
 end
 
----The policy that the configuration names, or nil.
----@param settings riskscreen.cli.Configuration
----@return riskscreen.Policy|nil
-function M.policy(settings)
-  local path = configuration.get(settings, "policy")
-  return path and policy_of(path)
-end
-
--- "timeout must be …" becomes "timeout (from ~/.config/…:3) must be …".
-local function with_source(settings, message)
-  local name = message:match "^([%w_.]+) "
-  local value = name and settings.values[name]
-  if value then
-    return ("%s (from %s)%s"):format(name, value.source, message:sub(#name + 1))
-  end
-  return message
-end
-
 -- The sandbox in this process. A key or a profile without base_url is a mistake, not a wish for the sandbox.
-local function is_sandbox(settings, key, key_place)
+local function is_sandbox(settings, key)
   if configuration.get(settings, "sandbox") then
     return true
   elseif configuration.get(settings, "base_url") then
     return false
   elseif key then
-    status.misuse(
-      (
-        "there is an access key (%s) and no base_url: set RISKSCREEN_BASE_URL, or base_url in a profile, or give "
-        .. "--base-url; --sandbox asks the sandbox"
-      ):format(key_place)
-    )
+    status.misuse(NO_URL:format(configuration.key_place(settings)))
   elseif settings.profile then
     status.misuse(
-      ("the profile %s has no base_url: add 'base_url = https://…', or give --sandbox"):format(settings.profile)
+      ("the profile %s has no base_url: config set base_url https://…, or --sandbox"):format(settings.profile)
     )
   end
   return true
@@ -104,11 +77,8 @@ end
 ---@return "sandbox"|nil source nil if a service answers
 function M.open(settings, world, changes, must_choose)
   local wants_sandbox = configuration.get(settings, "sandbox") == true
-  local key, key_place
-  if not wants_sandbox then
-    key, key_place = configuration.access_key(settings, world.getenv, world.warn)
-  end
-  local in_sandbox = is_sandbox(settings, key, key_place)
+  local key = not wants_sandbox and configuration.access_key(settings, world.warn) or nil
+  local in_sandbox = is_sandbox(settings, key)
   settings.is_simulated = in_sandbox and not wants_sandbox
   if settings.is_simulated and must_choose then
     status.misuse(UNCHOSEN)
@@ -121,10 +91,7 @@ function M.open(settings, world, changes, must_choose)
       given[name] = value
     end
   end
-  if given.policy == nil then
-    given.policy = M.policy(settings)
-  end
-  given.policy = given.policy or nil
+  given.policy = given.policy == nil and M.policy(settings) or nil
   if given.lists then
     given.lists = tables.merge(given.lists, { on_problem = world.warn })
   end
@@ -134,18 +101,16 @@ function M.open(settings, world, changes, must_choose)
     given.base_url = nil
     local ok, client = pcall(riskscreen.sandbox.client, given)
     if not ok then
-      status.misuse(with_source(settings, (tostring(client):gsub("^[^ ]+:%d+: ", ""))))
+      status.misuse(configuration.with_source(settings.values, (tostring(client):gsub("^[^ ]+:%d+: ", ""))))
     end
     return client, "sandbox"
   elseif not key then
-    status.misuse(
-      "there is a base_url and no access key: set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command"
-    )
+    status.misuse(NO_KEY)
   end
   given.access_key, given.account = key, given.account or settings.account
   local checked, message = client_options.check_client(given)
   if not checked then
-    status.misuse(with_source(settings, message))
+    status.misuse(configuration.with_source(settings.values, message))
   end
   return riskscreen.new(given)
 end

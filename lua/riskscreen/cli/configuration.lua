@@ -1,7 +1,11 @@
 -- The configuration of the command: flags over environment over a profile file. Its settings are the client's options
 -- that can be written as text. Those of a group have a dot: "rate_limit.rate". Each value keeps its source.
 
+local build = require "riskscreen.options.build"
+local check = require "riskscreen.options.check"
+local enums = require "riskscreen.interface.enums"
 local files = require "riskscreen.util.files"
+local http = require "riskscreen.options.http"
 local options = require "riskscreen.options"
 local option_of = require "riskscreen.cli.option"
 local status = require "riskscreen.cli.status"
@@ -11,94 +15,80 @@ local text = require "riskscreen.util.text"
 
 local PREFIX = "RISKSCREEN_"
 local LONGEST_PROFILE = 1024 * 1024 -- bytes
+local PROFILE, VARIABLE, ARGUMENT = 1, 2, 3 -- ranks of sources
+local LINE = "^%s*([%w_.]+)%s*=%s*(.-)%s*$"
+
+-- Variables that are no settings: of the command and of examples.
+local variables = { "ACCESS_KEY", "REDIS_URL", "WATCH_SECRET", "WEBHOOK_SECRET", "FLEET_KEY" }
+
+-- Those that Kubernetes makes for a service whose name begins with riskscreen.
+local of_kubernetes = { "SERVICE_HOST$", "SERVICE_PORT", "PORT$", "PORT_%d+_" }
 
 ---@class riskscreen.cli.Setting
 ---@field name string
 ---@field option riskscreen.cli.Option
----@field path? string[] of a client's option; the command's own settings have none
----@field has_flag? boolean
+---@field has_flag boolean
+---@field is_own? boolean it is the command's own, and no option of a client
 
 ---@class riskscreen.cli.Value
 ---@field value any
 ---@field text string as it was written
 ---@field source string
+---@field rank integer the greater, the stronger is the source
 
 -- The settings that are the command's own.
 local own = {
-  { name = "profile", type = "string", argument = "NAME", doc = "Profile: a name, or the path of a file." },
-  option_of.text(
-    "access_key_file",
-    "FILE",
-    "File that holds the access key. Only its owner should be able to read it."
-  ),
-  option_of.text(
-    "access_key_command",
-    "COMMAND",
-    "Command that prints the access key, such as 'pass show riskscreen'."
-  ),
-  option_of.text("network", "NETWORK", "Network of addresses that name none.", "n"),
-  option_of.text(
-    "policy",
-    "FILE",
-    "Lua file that returns the policy: riskscreen.policy { … }, or the table of its options."
-  ),
-  { name = "journal", type = "string", argument = "FILE", doc = "File in which every decision is recorded." },
-  { name = "journal_record", type = "boolean", doc = "Keep the whole answers in the journal, for journal replay." },
+  tables.merge(option_of.text("profile", "NAME", "Profile: a name, or the path of a file."), {
+    completes = { "PROFILES" }, -- completion.lua replaces it
+  }),
+  option_of.text("access_key_file", "FILE", "File that holds the access key, which only its owner should read."),
+  option_of.text("access_key_command", "COMMAND", "Command that prints the access key: 'pass show riskscreen'."),
+  tables.merge(build.choice("network", enums.values.network, nil, "Network of addresses that name none."), {
+    argument = "NETWORK",
+    short = "n",
+  }),
+  option_of.text("policy", "FILE", "Lua file that returns riskscreen.policy { … }, or the table of its options."),
+  option_of.text("journal", "FILE", "File in which every decision is recorded."),
+  build.flag("journal_record", nil, "Keep the whole answers in the journal, for journal replay."),
   option_of.text("journal_key_file", "FILE", "File that holds the key of the journal's chain: 16 bytes or more."),
-  { name = "sandbox", type = "boolean", doc = "Ask the built-in sandbox, not a service." },
+  build.flag("sandbox", nil, "Ask the built-in sandbox, not a service."),
 }
 
 -- Options that the command's own settings replace, and those for nginx.
 local not_written = tables.set { "access_key", "policy", "shared_dict", "shared_as" }
 
--- The client's options that have a flag of their own; --set sets the others.
-local has_flag = tables.set { "base_url", "timeout", "connect_timeout", "proxy", "ca_file" }
--- Settings whose values add up: the lists of a profile and those of a flag all count.
-local flag_of = { ["lists.deny"] = "deny", ["lists.allow"] = "allow" }
-local placeholders = { base_url = "URL", proxy = "URL", ca_file = "FILE" }
+-- The client's options that have a flag of their own; --set sets the others. Lists of a profile and of flags add up.
+local with_flag = {
+  base_url = { argument = "URL" },
+  timeout = {},
+  connect_timeout = {},
+  proxy = { argument = "URL" },
+  ca_file = { argument = "FILE" },
+  ["lists.deny"] = { name = "deny", argument = "FILE", is_repeated = true },
+  ["lists.allow"] = { name = "allow", argument = "FILE", is_repeated = true },
+}
 
-local function add_options(settings, list, prefix, path)
+local M = {
+  ---@type riskscreen.cli.Setting[] every setting, the command's own first
+  settings = {},
+}
+
+for index, option in ipairs(own) do
+  M.settings[index] = { name = option.name, option = option, has_flag = true, is_own = true }
+end
+
+local function add_options(list, prefix)
   for _, option in ipairs(list) do
-    local name, own_path = prefix .. option.name, tables.concat(path, { option.name })
-    if option.fields then
-      if option_of.is_writable(option) then
-        settings[#settings + 1] = { name = name, option = option, path = own_path }
-      end
-      add_options(settings, option.fields, name .. ".", own_path)
-    elseif option_of.is_writable(option) and not not_written[name] then
-      if flag_of[name] then
-        option = tables.merge(option, { name = flag_of[name], argument = "FILE", is_repeated = true })
-      end
-      local is_flag = has_flag[name] or option.is_repeated
-      settings[#settings + 1] = { name = name, option = option, path = own_path, has_flag = is_flag }
+    local name = prefix .. option.name
+    if option_of.is_writable(option) and not not_written[name] then
+      local setting = { name = name, option = tables.merge(option, with_flag[name]), has_flag = with_flag[name] ~= nil }
+      table.insert(M.settings, setting)
     end
+    add_options(option.fields or {}, name .. ".")
   end
 end
 
-local M = {}
-
----Every setting, the command's own first.
----@return riskscreen.cli.Setting[]
-local function all_settings()
-  local settings = {}
-  for index, option in ipairs(own) do
-    settings[index] = { name = option.name, option = option, has_flag = true }
-  end
-  add_options(settings, options.client, "", {})
-  for _, setting in ipairs(settings) do
-    if placeholders[setting.name] then
-      setting.option = tables.merge(setting.option, { argument = placeholders[setting.name] })
-    end
-  end
-  return settings
-end
-
-M.settings = all_settings()
-
-local by_name = {}
-for _, setting in ipairs(M.settings) do
-  by_name[setting.name] = setting
-end
+add_options(options.client, "")
 
 ---The variable of a setting: "rate_limit.rate" is RISKSCREEN_RATE_LIMIT_RATE.
 ---@param name string
@@ -107,40 +97,74 @@ function M.variable(name)
   return PREFIX .. name:upper():gsub("%.", "_")
 end
 
+local by_name = {}
+for _, setting in ipairs(M.settings) do
+  by_name[setting.name] = setting
+  table.insert(variables, (M.variable(setting.name):sub(#PREFIX + 1)))
+end
+
+local is_variable = tables.set(variables)
+
+local function check_variables(names)
+  for _, name in ipairs(names) do
+    local rest = name:match("^" .. PREFIX .. "(.*)$")
+    local is_other = not rest or is_variable[rest]
+    for _, pattern in ipairs(of_kubernetes) do
+      is_other = is_other or rest:find(pattern) ~= nil
+    end
+    local nearest = not is_other and text.nearest(rest, variables)
+    if nearest then
+      status.misuse(("the variable %s is unknown; did you mean '%s'?"):format(text.printable(name), PREFIX .. nearest))
+    end
+  end
+end
+
+-- The setting of a name. One that is near no setting is not shown: it may be a part of a secret.
 local function setting_of(name, place)
   if name == "access_key" then
-    status.misuse(
-      (
-        "%s: the access key is not written here, where others may see it: set access_key_file or access_key_command, "
-        .. "or the variable RISKSCREEN_ACCESS_KEY"
-      ):format(place)
-    )
-  end
-  local setting = by_name[name]
-  if not setting then
+    local remedy = "set access_key_file or access_key_command, or the variable RISKSCREEN_ACCESS_KEY"
+    status.misuse(("%s: the access key is not written here, where others may see it: %s"):format(place, remedy))
+  elseif name == "profile" then
+    status.misuse(place .. ": only --profile and RISKSCREEN_PROFILE name a profile")
+  elseif not by_name[name] then
     local hint = text.did_you_mean(name, tables.sorted_keys(by_name))
-    status.misuse(("%s: unknown setting %s%s"):format(place, text.show(name), hint))
+    local shown = hint ~= "" and " " .. text.show(name) .. hint or "; riskscreen config list shows all"
+    status.misuse(("%s: unknown setting%s"):format(place, shown))
   end
-  return setting
+  return by_name[name]
 end
 
--- Values are set from the weakest source to the strongest.
-local function set(values, setting, written, source)
-  local before = values[setting.name]
-  if setting.option.is_repeated and before then
-    table.insert(before.value, written)
-    before.text, before.source = before.text .. ", " .. written, before.source .. ", " .. source
-    return
-  elseif setting.option.is_repeated then
-    values[setting.name] = { value = { written }, text = written, source = source }
-    return
-  end
-  values[setting.name] = { value = option_of.value(setting.option, written), text = written, source = source }
+---A message with the source of the setting that it begins with: "timeout (from RISKSCREEN_TIMEOUT) must be …".
+---@param values table<string, riskscreen.cli.Value>
+---@param message string
+---@return string
+function M.with_source(values, message)
+  local name = message:match "^([%w_.]+) "
+  local value = values[name or ""]
+  return value and ("%s (from %s)%s"):format(name, value.source, message:sub(#name + 1)) or message
 end
 
-local function read_file(path, what)
-  local content, problem = files.read(path, LONGEST_PROFILE)
-  return content or status.misuse(("the %s cannot be read: %s"):format(what, tostring(problem)))
+local function check_value(values, setting)
+  local option = setting.option
+  local checked, problem = check.options({ option }, { [option.name] = values[setting.name].value })
+  if not checked then
+    status.misuse(M.with_source(values, setting.name .. problem.message:sub(#option.name + 1)))
+  end
+end
+
+-- Values are set from the weakest source to the strongest. Those of the client's options are checked by the client.
+local function set(values, setting, written, source, rank)
+  local before, value = values[setting.name], option_of.value(setting.option, written)
+  local shown, place = written, source
+  if setting.option.is_repeated then
+    value = tables.concat(before and before.value or {}, { written })
+    shown = before and before.text .. ", " .. written or written
+    place = before and before.source .. ", " .. source or source
+  end
+  values[setting.name] = { value = value, text = shown, source = place, rank = rank }
+  if setting.is_own then
+    check_value(values, setting)
+  end
 end
 
 -- The path of a profile, and whether it must be there.
@@ -148,9 +172,8 @@ local function profile_path(name, getenv)
   if name and name:find("/", 1, true) then
     return name, true
   elseif name and not name:find "^[%w_.-]+$" then
-    status.misuse(
-      ("--profile must be a name of letters, digits, '.', '_' and '-', or a path (got %s)"):format(text.show(name))
-    )
+    local wanted = "--profile must be a name of letters, digits, '.', '_' and '-', or a path (got %s)"
+    status.misuse(wanted:format(text.show(name)))
   end
   local home = getenv "XDG_CONFIG_HOME"
   if not home or not home:find "^/" then
@@ -159,26 +182,26 @@ local function profile_path(name, getenv)
   return home and ("%s/riskscreen/%s.conf"):format(home, name or "default"), name ~= nil
 end
 
--- Lines of "name = value"; a line that begins with "#" is a comment.
+-- Lines of "name = value"; a line that begins with "#" is a comment. A line may be a key that is out of place.
 local function read_profile(values, path)
+  local content, problem = files.read(path, LONGEST_PROFILE)
   local number = 0
-  for line in (read_file(path, "profile") .. "\n"):gmatch "([^\n]*)\n" do
+  for line in ((content or status.misuse("the profile cannot be read: " .. problem)) .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
     local place = ("%s:%d"):format(path, number)
     if line:find "%S" and not line:find "^%s*#" then
-      local name, written = line:match "^%s*([%w_.]+)%s*=%s*(.-)%s*$"
+      local name, written = line:match(LINE)
       if not name then
-        status.misuse(("%s: a line must be 'name = value' (got %s)"):format(place, text.show(line)))
-      elseif name == "profile" then
-        status.misuse(place .. ": a profile cannot name another one")
+        status.misuse(place .. ": a line must be 'name = value'")
       end
-      set(values, setting_of(name, place), written, place)
+      set(values, setting_of(name, place), written, place, PROFILE)
     end
   end
 end
 
 ---@class riskscreen.cli.Configuration
----@field values table<string, riskscreen.cli.Value> by the setting's name
+---@field values table<string, riskscreen.cli.Value> by the setting's name; also the access key, if a variable has it
+---@field path? string of the profile, also of one that is not there
 ---@field profile? string the path of the profile that was read
 ---@field account string the name of the account, where no setting names it: that of the profile
 ---@field is_simulated? boolean the sandbox answers, although nothing asks for it
@@ -186,13 +209,16 @@ end
 ---Reads the configuration.
 ---@param flags table<string, string|boolean> by the setting's name
 ---@param pairs_given string[] "name=value", of --set
----@param getenv fun(name: string): string|nil
+---@param world riskscreen.cli.World
+---@param may_lack boolean the profile that is named need not be there
 ---@return riskscreen.cli.Configuration
-function M.read(flags, pairs_given, getenv)
-  local values, profile = {}, nil
-  local name = flags.profile or getenv(M.variable "profile")
+function M.read(flags, pairs_given, world, may_lack)
+  local values, profile, getenv = {}, nil, world.getenv
+  check_variables(world.variables())
+  local of_variable = getenv(M.variable "profile")
+  local name = flags.profile or of_variable ~= "" and of_variable or nil
   local path, is_required = profile_path(name, getenv)
-  if path and (is_required or files.exists(path)) then
+  if path and (is_required and not may_lack or files.exists(path)) then
     read_profile(values, path)
     profile = path
   end
@@ -200,66 +226,83 @@ function M.read(flags, pairs_given, getenv)
     local variable = M.variable(setting.name)
     local written = getenv(variable)
     if written and written ~= "" then
-      set(values, setting, written, variable)
+      set(values, setting, written, variable, VARIABLE)
     end
+  end
+  local variable = M.variable "access_key"
+  local key = getenv(variable)
+  values.access_key = key and key ~= "" and { text = key, source = variable, rank = VARIABLE } or nil
+  for _, pair in ipairs(pairs_given) do
+    local key_given, written = pair:match "^([^=]+)=(.*)$"
+    if not key_given then
+      status.misuse "--set must be NAME=VALUE"
+    end
+    set(values, setting_of(key_given, "--set"), written, "--set", ARGUMENT)
   end
   for _, setting in ipairs(M.settings) do
     local given, flag = flags[setting.name], option_of.flag(setting.option.name)
     for _, written in ipairs(type(given) == "table" and given or { given }) do
-      set(values, setting, tostring(written), flag)
+      set(values, setting, tostring(written), flag, ARGUMENT)
     end
-  end
-  for _, pair in ipairs(pairs_given) do
-    local key, written = pair:match "^([^=]+)=(.*)$"
-    if not key then
-      status.misuse(("--set must be NAME=VALUE (got %s)"):format(text.show(pair)))
-    end
-    set(values, setting_of(key, "--set"), written, "--set")
   end
   -- Every profile is an account of its own, unless it names one.
   local account = ((name or "default"):match("[^/]*$"):gsub("%.conf$", ""):gsub("[^%w_.-]", "_"))
-  return { values = values, profile = profile, account = account ~= "" and account or "default" }
+  return { values = values, path = path, profile = profile, account = account ~= "" and account or "default" }
 end
 
-local function strength(source)
-  return source:find "^%-%-" and 3 or source:find("^" .. PREFIX) and 2 or 1
-end
-
--- The strongest source of the key: "variable", "file" or "command", and its value.
-local function key_source(values, getenv)
-  local found, kind
-  local variable = getenv(M.variable "access_key")
-  if variable and variable ~= "" then
-    found, kind = { text = variable, source = M.variable "access_key" }, "variable"
+---Puts the lines of a setting into the profile, in the place of those that it has.
+---@param configuration riskscreen.cli.Configuration
+---@param name string
+---@param list string[] values: none remove the setting
+---@return string path
+function M.write(configuration, name, list)
+  local setting, path = setting_of(name, "config set"), configuration.path
+  if not path or #list > 1 and not setting.option.is_repeated then
+    status.misuse(path and "a setting has one value" or "no place for a profile is known: name one with --profile PATH")
   end
-  for _, name in ipairs { "file", "command" } do
-    local value = values["access_key_" .. name]
-    if value and found and strength(value.source) == strength(found.source) then
+  local content = ""
+  for line in ((files.read(path) or ""):gsub("\n+$", "") .. "\n"):gmatch "([^\n]*)\n" do
+    content = content .. (line:match(LINE) ~= name and line .. "\n" or "")
+  end
+  local values = {}
+  for _, written in ipairs(list) do
+    if written:find "[\r\n]" or text.trim(written) ~= written then
+      status.misuse "a value must be one line, without spaces around it"
+    end
+    set(values, setting, written, "config set", ARGUMENT)
+    content = content .. name .. " = " .. written .. "\n"
+  end
+  if list[1] then
+    check_value(values, setting)
+  end
+  -- The new file has the permissions of the old one; a first one is for its owner alone.
+  local prepare = 'umask 077; p=\'%s\'; mkdir -p -- "${p%%/*}"; cp -p -- "$p" "$p.new" 2>/dev/null || : >"$p.new"'
+  os.execute((prepare:format((path:gsub("'", "'\\''")))))
+  status.ensure_written(files.write(path, (content:gsub("^\n", ""))))
+  return path
+end
+
+-- The strongest source of the access key: its setting, and the value.
+local function key_source(values)
+  local kind, found
+  for _, name in ipairs { "access_key", "access_key_file", "access_key_command" } do
+    local value = values[name]
+    if value and found and value.rank == found.rank then
       status.misuse(("the access key has two sources: %s and %s; leave one out"):format(found.source, value.source))
-    elseif value and (not found or strength(value.source) > strength(found.source)) then
-      found, kind = value, name
+    elseif value and (not found or value.rank > found.rank) then
+      kind, found = name, value
     end
   end
   return kind, found
 end
 
-local function without_line_end(key)
-  return (key:gsub("\r?\n$", ""))
-end
-
----The content of a file that holds a key, without the line end.
+---The content of a file that holds a key, without the line end. The path is not shown: it may be the key itself.
 ---@param path string
 ---@return string
 function M.read_secret(path)
-  return without_line_end(read_file(path, "key file"))
-end
-
-local function key_of_file(value, warn)
-  local permissions = system.permissions(value.text)
-  if permissions and permissions % 64 ~= 0 then
-    warn(("others may read the key file %s (its mode is %03o); chmod 600 it"):format(value.text, permissions))
-  end
-  return M.read_secret(value.text)
+  local key, problem = files.read(path, LONGEST_PROFILE)
+  key = key or status.misuse("the key file cannot be read: " .. problem:gsub("^.*: ", ""))
+  return (key:gsub("\r?\n$", ""))
 end
 
 local function key_of_command(value)
@@ -267,42 +310,36 @@ local function key_of_command(value)
   local key = pipe:read "*a"
   local ok, how, code = pipe:close()
   -- Lua 5.1 has no exit status.
-  if ok == nil or ok == false then
+  if not ok then
     status.misuse(("access_key_command (from %s) failed (%s %s)"):format(value.source, tostring(how), tostring(code)))
   end
-  return without_line_end(key)
+  return (key:gsub("\r?\n$", ""))
 end
 
----The access key and its source; or nil.
+---Where the access key comes from, without reading it; or nil.
 ---@param configuration riskscreen.cli.Configuration
----@param getenv fun(name: string): string|nil
----@param warn fun(message: string)
----@return string|nil key
----@return string|nil source
-function M.access_key(configuration, getenv, warn)
-  local kind, value = key_source(configuration.values, getenv)
-  if not kind then
-    return nil
-  elseif kind == "variable" then
-    return value.text, value.source
-  end
-  local key = kind == "file" and key_of_file(value, warn) or key_of_command(value)
-  if key == "" then
-    status.misuse(("the access key is empty (from access_key_%s, %s)"):format(kind, value.source))
-  end
-  return key, ("access_key_%s, %s"):format(kind, value.source)
-end
-
----Where the key would come from, without reading it; or nil.
----@param configuration riskscreen.cli.Configuration
----@param getenv fun(name: string): string|nil
 ---@return string|nil
-function M.key_place(configuration, getenv)
-  local kind, value = key_source(configuration.values, getenv)
-  if kind == "variable" then
-    return value.source
+function M.key_place(configuration)
+  local kind, value = key_source(configuration.values)
+  return kind and (kind == "access_key" and value.source or kind .. ", " .. value.source)
+end
+
+---The access key; or nil.
+---@param configuration riskscreen.cli.Configuration
+---@param warn fun(message: string)
+---@return string|nil
+function M.access_key(configuration, warn)
+  local kind, value = key_source(configuration.values)
+  if not kind or kind == "access_key" then
+    return value and value.text
   end
-  return kind and ("access_key_%s, %s"):format(kind, value.source)
+  local is_file = kind == "access_key_file"
+  local permissions = is_file and system.permissions(value.text)
+  if permissions and permissions % 64 ~= 0 then
+    warn(("others may read the key file %s (its mode is %03o); chmod 600 it"):format(value.text, permissions))
+  end
+  local key = is_file and M.read_secret(value.text) or not is_file and key_of_command(value)
+  return key ~= "" and key or status.misuse(("the access key is empty (from %s, %s)"):format(kind, value.source))
 end
 
 ---The options of a client, without key and policy.
@@ -312,16 +349,13 @@ function M.client_options(configuration)
   local given = {}
   for _, setting in ipairs(M.settings) do
     local value = configuration.values[setting.name]
-    if value and setting.path then
+    if value and not setting.is_own then
       local place = given
-      for index = 1, #setting.path - 1 do
-        local name = setting.path[index]
-        if type(place[name]) ~= "table" then
-          place[name] = {}
-        end
-        place = place[name]
+      for group in setting.name:gmatch "([^.]+)%." do
+        place[group] = type(place[group]) == "table" and place[group] or {}
+        place = place[group]
       end
-      place[setting.path[#setting.path]] = value.value
+      place[setting.name:match "[^.]+$"] = value.value
     end
   end
   return given
@@ -334,6 +368,27 @@ end
 function M.get(configuration, name)
   local value = configuration.values[name]
   return value and value.value
+end
+
+---The text of a setting's value for people, without keys and passwords: of a URL the host alone if it holds one or is
+---refused, of a command its plain first word, and of a key file its path if that is a file and so not the key.
+---@param configuration riskscreen.cli.Configuration
+---@param name string
+---@return string|nil
+function M.shown(configuration, name)
+  local written = configuration.values[name] and configuration.values[name].text
+  if not written or name == "access_key_command" then
+    return written and (written:match "^[%w_./-]+ " or "") .. "…"
+  elseif name:find "key_file$" and not files.exists(written) then
+    return "… (no such file)"
+  elseif by_name[name].option.argument ~= "URL" and not written:find("://", 1, true) then
+    return written
+  end
+  local host = written:match "@[^@]*$"
+  if not host and (http.base_url(written) or http.proxy(written)) then
+    return written
+  end
+  return (written:match "^%a[%w+.-]*://" or "") .. "***" .. (host or ""):gsub("[?#].*", "")
 end
 
 return M

@@ -2,6 +2,7 @@
 
 local columns_of = require("riskscreen.cli.output").columns
 local option_of = require "riskscreen.cli.option"
+local lookups = require "riskscreen.policy.lookups"
 local options = require "riskscreen.options"
 local screen = require "riskscreen.client.screen"
 local status = require "riskscreen.cli.status"
@@ -16,7 +17,8 @@ M.options = option_of.pick(screen.options, { "include", "timeout", "address_chec
 M.options[1] = tables.merge(M.options[1], {
   list = true,
   argument = "LOOKUPS",
-  doc = M.options[1].doc .. " One or several of risk, entity, freeze_events, counterparties.",
+  completes = lookups.names,
+  doc = ("%s One or several of %s."):format(M.options[1].doc, table.concat(lookups.names, ", ")),
 })
 
 M.concurrency = tables.merge(option_of.pick(options.map, { "concurrency" })[1], { doc = "Addresses at a time." })
@@ -54,12 +56,11 @@ local columns = columns_of.named {
   "degraded",
 }
 
----The columns of decisions. Those of the sandbox name it, so that nobody files them as answers of a service.
----@param source? "sandbox"
----@param meta? table<string, string> each fact has a column
+---Columns, and one for each fact.
+---@param list riskscreen.cli.Column[]
+---@param meta? table<string, string>
 ---@return riskscreen.cli.Column[]
-function M.columns(source, meta)
-  local list = source and tables.concat(columns, columns_of.named { "source" }) or columns
+function M.with_facts(list, meta)
   -- The report takes a column `verdict` for a second action.
   local own, facts = tables.set(tables.concat({ "line", "time", "verdict" }, tables.pluck(list, "name"))), {}
   for index, name in ipairs(tables.sorted_keys(meta or {})) do
@@ -69,6 +70,14 @@ function M.columns(source, meta)
     facts[index] = { name = name, path = { "meta", name } }
   end
   return tables.concat(list, facts)
+end
+
+---The columns of decisions. Those of the sandbox name it, so that nobody files them as answers of a service.
+---@param source? "sandbox"
+---@param meta? table<string, string> each fact has a column
+---@return riskscreen.cli.Column[]
+function M.columns(source, meta)
+  return M.with_facts(source and tables.concat(columns, columns_of.named { "source" }) or columns, meta)
 end
 
 local function each(list, field)

@@ -7,11 +7,13 @@ require "riskscreen.core"
 local clients = require "riskscreen.cli.client"
 local commands = require "riskscreen.cli.commands"
 local configuration = require "riskscreen.cli.configuration"
+local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
 local parsers = require "riskscreen.cli.parser"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
 
@@ -20,6 +22,7 @@ local version = require "riskscreen.version"
 ---@field err table stderr
 ---@field input table stdin
 ---@field getenv fun(name: string): string|nil
+---@field variables fun(): string[] the names of the environment's variables
 ---@field columns fun(stream: table): integer|nil the width of the terminal behind a stream
 ---@field warn fun(message: string) a line on stderr
 ---@field notice fun(message: string) a line on stderr about the whole run, once
@@ -33,7 +36,7 @@ local version = require "riskscreen.version"
 ---@field world riskscreen.cli.World
 ---@field command riskscreen.cli.Command
 ---@field parser table of argparse, for completion
----@field commands riskscreen.cli.Command[]
+---@field choice riskscreen.cli.Choice
 local Context = {}
 Context.__index = Context
 
@@ -42,6 +45,8 @@ Context.__index = Context
 ---@return riskscreen.Client
 ---@return "sandbox"|nil source nil if a service answers
 function Context:client(changes)
+  inputs.refuse_journal(self, self.world.out)
+  inputs.refuse_journal(self, self.options.output or "-")
   return clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
 end
 
@@ -53,9 +58,11 @@ function Context:setting(name)
 end
 
 ---The network: of the option, or of the configuration.
+---@param is_required? boolean
 ---@return string|nil
-function Context:network()
-  return self:setting "network"
+function Context:network(is_required)
+  local network = self:setting "network"
+  return network or is_required and status.misuse "-n NETWORK is required; riskscreen networks lists them" or nil
 end
 
 ---The policy of the configuration, or nil.
@@ -80,13 +87,10 @@ end
 ---@return riskscreen.cli.Output
 function Context:output(columns, single)
   local world = self.world
-  local width = world.columns(world.out)
-  return outputs.new({
-    format = self.format,
-    out = self:stream(),
-    width = width,
-    coloured = width ~= nil and self:may_colour(),
-  }, columns, single)
+  local settings = { format = self.format, out = self:stream(), width = world.columns(world.out) }
+  local may_colour = (world.getenv "NO_COLOR" or "") == "" and world.getenv "TERM" ~= "dumb"
+  settings.coloured = settings.width ~= nil and may_colour
+  return outputs.new(settings, columns, single)
 end
 
 ---Writes the one record of a verb.
@@ -96,13 +100,6 @@ function Context:write_record(columns, record)
   local output = self:output(columns, true)
   output:add(record)
   output:finish()
-end
-
----Whether colours are allowed on a terminal.
----@return boolean
-function Context:may_colour()
-  local getenv = self.world.getenv
-  return (getenv "NO_COLOR" or "") == "" and getenv "TERM" ~= "dumb"
 end
 
 ---A line on stderr.
@@ -121,20 +118,19 @@ end
 
 local M = {}
 
-local function default_world()
-  return {
+-- The world of the process, with parts that are given.
+local function world_of(given)
+  local noticed = {}
+  local world = tables.merge({
     out = io.stdout,
     err = io.stderr,
     input = io.stdin,
     getenv = os.getenv,
+    variables = system.variables,
     columns = function(stream)
       return io.type(stream) == "file" and system.columns(stream) or nil
     end,
-  }
-end
-
-local function complete(world)
-  local noticed = {}
+  }, given)
   function world.warn(message)
     world.err:write("riskscreen: ", text.printable(message, 2000), "\n")
   end
@@ -160,30 +156,31 @@ local function parse(parser, choice, arguments)
   return result
 end
 
-local function run_command(command, result, world, parser, list)
+local function run_command(choice, result, world, parser)
+  local command = choice.command
   local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
   for _, option in ipairs(command.options or {}) do
     local written = given[option.name]
-    if type(written) == "string" then
-      given[option.name] = option_of.value(option, written)
-    elseif type(written) == "table" and not written[1] then
-      given[option.name] = nil
+    if type(written) == "table" then -- argparse begins with an empty one
+      written = written[1] and (option.is_repeated and written or table.concat(written, ","))
     end
+    given[option.name] = written and option_of.value(option, written)
   end
   local checked, problem = option_of.check(command.options or {}, given)
   if not checked then
     status.misuse(problem)
   end
+  local settings = parsers.values(result, "setting.")
   local context = setmetatable({
     arguments = parsers.values(result, "argument."),
     options = checked,
-    configuration = configuration.read(parsers.values(result, "setting."), result.pairs or {}, world.getenv),
+    configuration = configuration.read(settings, result.pairs or {}, world, command.name == "config set"),
     format = parsers.format(flags),
     quiet = flags.quiet == true,
     world = world,
     command = command,
     parser = parser,
-    commands = list,
+    choice = choice,
   }, Context)
   local ok, outcome = pcall(command.run, context)
   local journal = context.configuration.opened_journal
@@ -228,24 +225,22 @@ end
 ---@param given? table parts of riskscreen.cli.World
 ---@return integer status
 function M.main(arguments, given)
-  local world = default_world()
-  for name, part in pairs(given or {}) do
-    world[name] = part
-  end
-  complete(world)
+  local world = world_of(given)
   local list = commands.list()
-  local parser, choice = parsers.new(list, commands.groups(), version)
+  local parser, choice = parsers.new(list, commands.groups, version)
   local ok, outcome = pcall(function()
     local result, answer = parse(parser, choice, arguments)
     if answer then
       world.out:write(answer, "\n")
       return status.done
+    elseif choice.command and choice.command.is_help then
+      return M.main(tables.concat(result["argument.verb"], { "--help" }), given)
     elseif not choice.command then
       -- A script whose verb is empty must not get the status of `allow`.
       world.err:write((choice.group or parser):get_help(), "\n")
       return status.usage
     end
-    return run_command(choice.command, result, world, parser, list)
+    return run_command(choice, result, world, parser)
   end)
   if ok then
     return outcome

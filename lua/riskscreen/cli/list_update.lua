@@ -15,9 +15,7 @@ local FETCHED, FACTS = ".source", ".source.json" -- after the list's name: the f
 
 local redirects = tables.set { 301, 302, 303, 307, 308 }
 
-local M = {
-  URL = "https://sanctionslistservice.ofac.treas.gov/api/PublicationPreview/exports/SDN.XML",
-}
+local M = { URL = "https://sanctionslistservice.ofac.treas.gov/api/PublicationPreview/exports/SDN.XML" }
 
 -- The checked origin of a URL, and its target; or nil and the reason.
 local function split(url)
@@ -30,17 +28,7 @@ local function split(url)
 end
 
 local function write(path, content)
-  local file, problem = io.open(path .. ".new", "wb")
-  local ok = file
-  if file then
-    ok, problem = file:write(content)
-    local closed, fault = file:close()
-    ok, problem = ok and closed, problem or fault
-  end
-  if ok then
-    ok, problem = os.rename(path .. ".new", path)
-  end
-  status.ensure_written(ok, problem)
+  status.ensure_written(files.write(path, content))
 end
 
 -- The answer to a request, after redirects; none leads from https to http.
@@ -49,7 +37,7 @@ local function fetch(url, headers, settings)
   for _ = 0, MAX_REDIRECTS do
     local base, target = split(url)
     if not base then
-      status.misuse(("the URL %s %s"):format(text.show(url), target))
+      status.misuse("the URL of the list " .. target) -- it may hold a password
     elseif is_secure and not base.origin:find "^https:" then
       status.fail(status.unknown, "the service redirects from https to http")
     end

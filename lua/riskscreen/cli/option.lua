@@ -70,10 +70,12 @@ local switches = { ["true"] = true, yes = true, on = true, ["false"] = false, no
 
 ---The value that a text stands for. A text of the wrong kind stays a text, so that the option's check refuses it.
 ---@param option riskscreen.cli.Option
----@param written string
+---@param written string|boolean|string[] what is no text is a value already
 ---@return any
 function M.value(option, written)
-  if option.list then
+  if type(written) ~= "string" then
+    return written
+  elseif option.list then
     local list = {}
     for item in (written .. ","):gmatch "([^,]*)," do
       if item ~= "" then

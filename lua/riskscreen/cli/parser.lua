@@ -15,6 +15,7 @@ local M = {}
 ---@field name string
 ---@field count? string "1" by default, "?", "*" or "+"
 ---@field doc string
+---@field completes? string[]|"verbs" what a shell completes
 
 ---@class riskscreen.cli.Example
 ---@field line string after "riskscreen "
@@ -30,6 +31,7 @@ local M = {}
 ---@field examples riskscreen.cli.Example[]
 ---@field statuses? { status: integer, what: string }[] instead of status.of_others
 ---@field verdict? "status"|"output" its decisions are in the exit status, or go to other programs
+---@field is_help? boolean it shows the help of the verb in its arguments
 ---@field run fun(context: riskscreen.cli.Context): integer|nil the exit status, 0 by default
 
 -- How the help names the value of an option.
@@ -77,7 +79,8 @@ function M.names(option, short)
 end
 
 -- Keeps what was written; the values are converted and checked after the parse.
-local function add_option(place, option, target, short)
+local function add_option(place, option, target, choice)
+  local short = option.short
   local names, value = M.names(option, short)
   local flags = table.concat(names, " ")
   if not value then
@@ -87,20 +90,13 @@ local function add_option(place, option, target, short)
     end)
   end
   local element = place:option(flags):target(target):argname(value):description(M.meaning(option))
-  if option.is_repeated then
-    element:count("*"):action(function(result, _, written)
+  table.insert(choice.completions, { option = element, values = option.completes or option.values })
+  if option.is_repeated or option.list then
+    return element:count("*"):action(function(result, _, written)
       result[target] = tables.concat(result[target] or {}, { written })
     end)
-  elseif option.list then
-    -- argparse begins with an empty table.
-    element:count("*"):action(function(result, _, written)
-      local before = result[target]
-      result[target] = type(before) == "string" and before .. "," .. written or written
-    end)
-  else
-    element:count "0-1"
   end
-  return element
+  return element:count "0-1"
 end
 
 -- A flag that ends the parse: argparse passes on no error objects, so the text is left in `choice`.
@@ -159,9 +155,10 @@ local function add_command(place, command, choice)
       :args(argument.count or "1")
       :description(argument.doc)
       :target("argument." .. argument.name)
+    table.insert(choice.completions, { place = parser, values = argument.completes })
   end
   for _, option in ipairs(command.options or {}) do
-    add_option(parser, option, "option." .. option.name, option.short)
+    add_option(parser, option, "option." .. option.name, choice)
   end
   add_help(parser, choice, examples_of(command) .. "\n\n" .. statuses_of(command))
 end
@@ -174,26 +171,32 @@ M.output_options = {
   { name = "quiet", type = "boolean", short = "q", doc = "Write no results and no progress: the exit status tells." },
 }
 
+---@class riskscreen.cli.Choice
+---@field command? riskscreen.cli.Command
+---@field group? table of argparse
+---@field answer? string the help or the version
+---@field completions { option?: table, place?: table, values?: table|string }[] what a shell completes, and where
+
 ---The parser.
 ---@param commands riskscreen.cli.Command[]
 ---@param groups table<string, string> the summary of each group
 ---@param version string
 ---@return table parser of argparse
----@return { command?: riskscreen.cli.Command, group?: table, answer?: string } choice set by the parse
+---@return riskscreen.cli.Choice choice set by the parse
 function M.new(commands, groups, version)
   local argparse = require "argparse"
-  local choice, places = {}, {}
+  local choice, places = { completions = {} }, {}
   local parser = argparse("riskscreen", "Screens blockchain addresses and transactions against a risk service.")
   parser:help_max_width(WIDTH):add_help(false):require_command(false)
   parser:usage "Usage: riskscreen [OPTIONS] VERB …"
   parser:epilog "riskscreen VERB --help explains a verb and shows examples. The manual, riskscreen(1), has everything."
   local output, service = {}, {}
   for _, option in ipairs(M.output_options) do
-    output[#output + 1] = add_option(parser, option, "output." .. option.name, option.short)
+    output[#output + 1] = add_option(parser, option, "output." .. option.name, choice)
   end
   for _, setting in ipairs(configuration.settings) do
     if setting.has_flag then
-      service[#service + 1] = add_option(parser, setting.option, "setting." .. setting.name, setting.option.short)
+      service[#service + 1] = add_option(parser, setting.option, "setting." .. setting.name, choice)
     end
   end
   service[#service + 1] = parser:option("--set"):argname("NAME=VALUE"):count("*"):target("pairs"):description(
@@ -221,6 +224,24 @@ function M.new(commands, groups, version)
   return parser, choice
 end
 
+---Puts the values that a shell completes into the parser. It must not parse any more.
+---@param choice riskscreen.cli.Choice
+function M.complete(choice)
+  for _, entry in ipairs(choice.completions) do
+    local values = entry.values
+    if values == "verbs" then
+      entry.place._is_help_command = true
+    elseif values and entry.place then
+      -- argparse completes no arguments in bash, but it completes verbs.
+      for _, value in ipairs(values) do
+        entry.place:command(value)
+      end
+    elseif values then
+      entry.option:choices(values)
+    end
+  end
+end
+
 ---The values of a parse under a prefix, such as "option.".
 ---@param result table<string, any>
 ---@param prefix string
@@ -239,15 +260,14 @@ end
 ---@param values table<string, boolean>
 ---@return "table"|"json"|"jsonl"|"csv"
 function M.format(values)
-  local found
+  local found = {}
   for _, name in ipairs(outputs.formats) do
-    if values[name] and found then
-      status.misuse(("--%s and --%s exclude each other"):format(found, name))
-    elseif values[name] then
-      found = name
-    end
+    found[#found + 1] = values[name] and name or nil
   end
-  return found or "table"
+  if found[2] then
+    status.misuse(("--%s and --%s exclude each other"):format(found[1], found[2]))
+  end
+  return found[1] or "table"
 end
 
 ---A message of argparse in our words: no line ends, printable.

@@ -43,14 +43,10 @@ M.of_all = {
 }
 
 -- How bad an outcome is, for the status of several.
-local severity = {
-  [M.allow] = 0,
-  [M.invalid_rows] = 1,
-  [M.review] = 2,
-  [M.unknown] = 3,
-  [M.service_failed] = 4,
-  [M.block] = 5,
-}
+local severity = {}
+for rank, outcome in ipairs { M.allow, M.invalid_rows, M.review, M.unknown, M.service_failed, M.block } do
+  severity[outcome] = rank
+end
 
 ---The option of the verbs whose status is a verdict.
 ---@type riskscreen.cli.Option
@@ -143,7 +139,7 @@ function M.of_failure(failure)
   -- Lua's interpreter raises this at SIGINT, also in a call whose failures become messages.
   if (" " .. message):find(" interrupted!", 1, true) then
     return M.interrupted, "interrupted"
-  elseif M.is_failure(failure) then
+  elseif getmetatable(failure) == Failure then
     return failure.status, message
   elseif errors.is(failure) then
     message = message:gsub("^riskscreen: ", "")
@@ -153,12 +149,6 @@ function M.of_failure(failure)
     return is_usage and M.usage or M.of_decision("unknown", failure.kind), message, is_missing
   end
   return M.unknown, missing.explain(message) or "failed: " .. message
-end
-
----@param value any
----@return boolean
-function M.is_failure(value)
-  return getmetatable(value) == Failure
 end
 
 return M

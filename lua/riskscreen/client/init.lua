@@ -2,17 +2,13 @@
 local bulk = require "riskscreen.client.bulk"
 local calls = require "riskscreen.call"
 local errors = require "riskscreen.errors"
-local kyt = require "riskscreen.kyt"
-local lists = require "riskscreen.lists"
 local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
 local pages = require "riskscreen.client.pages"
 local program_runtime = require "riskscreen.runtime"
 local screen = require "riskscreen.client.screen"
-local screen_all = require "riskscreen.client.screen_all"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local watches = require "riskscreen.watch"
 
 ---@class riskscreen.Client
 ---@field kya riskscreen.kya
@@ -27,11 +23,18 @@ local Client = {}
 ---@type table<string, table<string, function>>
 local namespaces = {}
 
--- Raises the error of a misspelt method at the line that names it.
-local function refuse_unknown(place, methods, more)
+-- Loads the methods that few programs use when one is first named. Raises the error of a misspelt method where it is
+-- named.
+local function complete(place, methods, install, more)
   return setmetatable(methods, {
     __index = function(_, name)
       if type(name) == "string" and name ~= "policy" then
+        if install then
+          install(methods)
+        end
+        if rawget(methods, name) then
+          return rawget(methods, name)
+        end
         local hint = text.did_you_mean(name, tables.sorted_keys(methods, more))
         error(("%s has no method %s%s"):format(place, text.show(name), hint), 2)
       end
@@ -61,12 +64,14 @@ for _, operation in ipairs(operations.list) do
   end
 end
 
-for name, method in pairs(kyt.methods) do
-  namespaces.kyt[name] = method
-end
-
+local kyt_operations = namespaces.kyt
+namespaces.kyt = {}
 for name, methods in pairs(namespaces) do
-  refuse_unknown("client." .. name, methods)
+  complete("client." .. name, methods, name == "kyt" and function(kyt)
+    for method_name, method in pairs(tables.merge(kyt_operations, require("riskscreen.kyt").methods)) do
+      kyt[method_name] = method
+    end
+  end)
 end
 
 ---Calls an operation by the interface's own name.
@@ -112,7 +117,7 @@ end
 ---@return riskscreen.Watch
 function Client:watch(request)
   local state = calls.state_of(self) or error("call it with a colon: client:watch { … }", 2)
-  local watch, misuse = watches.new(self, state, request)
+  local watch, misuse = require("riskscreen.watch").new(self, state, request)
   return watch or error(misuse, 2)
 end
 
@@ -134,8 +139,9 @@ function Client:close()
 end
 
 screen.install(Client)
-screen_all.install(Client)
-refuse_unknown("client", Client, namespaces)
+complete("client", Client, function(client)
+  require("riskscreen.client.screen_all").install(client)
+end, namespaces)
 
 -- The operator's transport, else that of the operator's runtime, else this program's; or nil and a message for `error`.
 local function transport_of(settings, runtime)
@@ -200,7 +206,8 @@ function M.new(given)
     error("shared_dict " .. problem, 2)
   end
   if settings.lists then
-    state.lists, problem = lists.open(settings.lists, state.clock, runtime.now, settings.address_check)
+    state.lists, problem =
+      require("riskscreen.lists").open(settings.lists, state.clock, runtime.now, settings.address_check)
     if not state.lists then
       error(problem, 2)
     end

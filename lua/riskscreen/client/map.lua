@@ -6,7 +6,6 @@ local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local options = require "riskscreen.options"
 local program_runtime = require "riskscreen.runtime"
-local sources = require "riskscreen.client.source"
 local text = require "riskscreen.util.text"
 
 local WINDOW = 8 -- times `concurrency` is the most items that are taken and not yet reported
@@ -297,7 +296,7 @@ end
 ---@return riskscreen.Run|nil
 ---@return string|nil message the fault of the source
 function M.new(runtime, source, body, settings, present)
-  local read, total = sources.reader(source)
+  local read, total = require("riskscreen.client.source").reader(source)
   if not read then
     return nil, "source " .. total
   end

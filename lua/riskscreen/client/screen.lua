@@ -18,6 +18,7 @@ local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
 local NO_OPTIONS = {}
 local LONGEST_NAME = 64 -- bytes of a name in `meta`
 local LONGEST_META = 1000 -- bytes of a text there
+local MAX_CLEAN, LONGEST_CLEAN = 200, 300 -- messages without the access key that are known, and their bytes
 local default_policy = policies.new()
 
 ---@class riskscreen.ScreenRequest
@@ -185,15 +186,43 @@ local function extended_policy(state, policy)
   return state.extended(policy)
 end
 
--- Removes the key from the reasons of a decision. Those of an unknown or a degraded one show values of the service.
-local function redact_reasons(state, decision)
-  if decision.action ~= "unknown" and not decision.degraded then
-    return
+-- A reason without the key, which a value of the service may have.
+local function redacted(hide, reason)
+  local fields = { message = hide(reason.message), risk = reason.risk and tables.copy(reason.risk) }
+  for name, value in pairs(fields.risk or NO_OPTIONS) do
+    fields.risk[name] = type(value) == "string" and hide(value) or value
   end
-  for index, reason in ipairs(decision.reasons) do
-    local message = state.hide_key(reason.message)
-    if message ~= reason.message then
-      decision.reasons[index] = tables.merge(reason, { message = message })
+  if not tables.equal(fields, { message = reason.message, risk = reason.risk }) then
+    return tables.merge(reason, fields)
+  end
+end
+
+-- Removes the key from the reasons of a decision. Few differ: those that do not have the key are known by their
+-- messages.
+local function redact_reasons(state, decision)
+  local hide, reasons, clean = state.redact or state.hide_key, decision.reasons, state.clean
+  if not clean or clean.hide ~= hide then
+    clean = { hide = hide, risks = {}, count = 0 }
+    state.clean = clean
+  end
+  for index = 1, #reasons do
+    local reason = reasons[index]
+    local risk, known = reason.risk or NO_OPTIONS, clean.risks[reason.message]
+    if
+      not known
+      or known.riskLevel ~= risk.riskLevel
+      or known.riskType ~= risk.riskType
+      or known.riskSource ~= risk.riskSource
+    then
+      local other = redacted(hide, reason)
+      if other then
+        reasons[index] = other
+      elseif #reason.message <= LONGEST_CLEAN then
+        clean.risks = clean.count > 0 and clean.risks or {}
+        clean.count = (clean.count + 1) % MAX_CLEAN
+        clean.risks[reason.message] =
+          { riskLevel = risk.riskLevel, riskType = risk.riskType, riskSource = risk.riskSource }
+      end
     end
   end
 end
@@ -370,7 +399,12 @@ function M.install(Client)
     if state.lists then
       decision, notes = decide_by_lists(state, policy, results)
     end
-    return decision or add_notes(policy:decide(results), notes)
+    if not decision then
+      decision = policy:decide(results)
+      redact_reasons(state, decision)
+      add_notes(decision, notes)
+    end
+    return decision
   end
 end
 

@@ -1,6 +1,5 @@
 -- Reads the items of a list, a function or an open file. It reads one at a time, so that a long input needs no memory.
 
-local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -47,6 +46,7 @@ end
 
 -- The lines of a file that are not blank. One that cannot be read to its end fails: a list must not end early silently.
 local function of_file(handle)
+  local rows = require "riskscreen.rows"
   local reader = M.of_handle(handle, function()
     local file = rows.file(handle)
     return { file = file, next_line = rows.records.lines(file.read, "bytes") }

@@ -316,21 +316,6 @@ function M.reader(operation, envelope, extend)
   }
 end
 
----The response beside a value.
----@param reply riskscreen.Reply
----@param pagination? table
----@return riskscreen.Response
-function M.response(reply, pagination)
-  return {
-    status = reply.status,
-    headers = reply.headers,
-    times = reply.times,
-    pagination = pagination,
-    attempts = 1,
-    cached = false,
-  }
-end
-
 ---The value of an operation and its pagination, or nil and an error.
 ---@param reader riskscreen.Reader of the operation
 ---@param parameters table checked

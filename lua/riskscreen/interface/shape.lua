@@ -48,6 +48,15 @@ end
 
 local check
 
+local function has_one(value, names)
+  for _, name in ipairs(names) do
+    if value[name] ~= nil and value[name] ~= null then
+      return true
+    end
+  end
+  return false
+end
+
 -- The checks of a table's contents. Each returns the fault and its place in the table, or nothing. A null member of an
 -- object counts as absent, whether or not the decoder has dropped it.
 ---@type table<string, fun(shape: riskscreen.Shape, value: table): string|nil, string|nil>
@@ -65,12 +74,8 @@ function contents.object(shape, value)
       return "is missing", "." .. field.name
     end
   end
-  for index, name in ipairs(shape.any_of or {}) do
-    if value[name] ~= nil and value[name] ~= null then
-      break
-    elseif index == #shape.any_of then
-      return "must have one of " .. table.concat(shape.any_of, ", "), ""
-    end
+  if shape.any_of and not has_one(value, shape.any_of) then
+    return "must have one of " .. table.concat(shape.any_of, ", "), ""
   end
 end
 

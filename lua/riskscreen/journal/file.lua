@@ -64,16 +64,61 @@ function M.parse_head(content)
   return lines.is_head(head) and head or nil
 end
 
+-- The position of the last line break among the first bytes of a file; 0 where there is none.
+local function last_break(file, finish)
+  while finish > 0 do
+    local start = math.max(0, finish - BLOCK)
+    file:seek("set", start)
+    local position = file:read(finish - start):match "^.*()\n"
+    if position then
+      return start + position
+    end
+    finish = start
+  end
+  return 0
+end
+
+-- The last bytes of the first `finish` ones of a file, enough for the ending of a line.
+local function tail_of(file, finish)
+  local start = math.max(0, finish - lines.LONGEST_ENDING - 1)
+  file:seek("set", start)
+  return finish > 0 and file:read(finish - start) or ""
+end
+
+-- The end of the last whole line, and the head after it, which is nil where there is none. A torn line follows. It may
+-- be cut off only after a line of a journal, or where the noted head expects the first line of a file.
+local function read_end(self, file, settled)
+  local size = file:seek "end"
+  local finish, tail = size, tail_of(file, size)
+  if tail:sub(-1) ~= "\n" then
+    finish = last_break(file, size)
+    tail = tail_of(file, finish)
+  end
+  local chain = lines.chain(tail:sub(1, -2))
+  local is_begun = finish == 0 and settled and (settled.next or settled.seq == 0)
+  if not chain and size > 0 and not is_begun then
+    local message = "the last line is not one of a journal; run `journal verify`, or name another file"
+    return nil, M.failure(self.path, message, "damaged")
+  end
+  return finish, chain and { part = chain.part, seq = chain.seq, hash = chain.hash }
+end
+
 -- Takes the lock: the open head file. Waits for other writers, whose batches are short.
 local function take_lock(self)
   local path = self.path .. ".head"
   local file, message = open(path, "r+b")
-  if not file then
-    file, message = open(path, "a+b")
-    if file then
-      file:close()
-      file, message = open(path, "r+b")
+  local beside = not file and open(self.path, "rb")
+  if beside then
+    -- No head file is made beside a file that is no journal.
+    local finish, err = read_end(self, beside)
+    beside:close()
+    if not finish then
+      return nil, err
     end
+  end
+  if not file then
+    file, message = open(path, "ab")
+    file = file and file:close() and open(path, "r+b")
   end
   if not file then
     return system_failure(self, "the head file cannot be opened", message)
@@ -90,83 +135,29 @@ local function take_lock(self)
   return file
 end
 
--- The position of the last line break among the first bytes of a file; 0 where there is none.
-local function last_break(file, finish)
-  while finish > 0 do
-    local start = math.max(0, finish - BLOCK)
-    file:seek("set", start)
-    local position = file:read(finish - start):match "^.*()\n"
-    if position then
-      return start + position
-    end
-    finish = start
-  end
-  return 0
-end
-
--- The end of the file: its size, and the head after its last line, which is nil for an empty file.
-local function read_end(self, file)
-  local size = file:seek "end"
-  local start = math.max(0, size - lines.LONGEST_ENDING - 1)
-  file:seek("set", start)
-  local tail = size > 0 and file:read(size - start) or ""
-  if size > 0 and tail:sub(-1) ~= "\n" then
-    local cut, message = self.system.truncate(file, last_break(file, size))
-    if not cut then
-      return system_failure(self, "a torn line cannot be removed", message)
-    end
-    self.repaired = self.repaired + 1
-    return read_end(self, file)
-  elseif size == 0 then
-    return 0
-  end
-  local chain = lines.chain(tail:sub(1, -2))
-  if not chain then
-    return nil, M.failure(self.path, "the last line is not one of a journal; run `journal verify`", "damaged")
-  end
-  return size, { part = chain.part, seq = chain.seq, hash = chain.hash }
-end
-
 -- The head for an empty or a new file: after the last line of the file before it.
 local function head_of_new_file(self, settled)
   if not settled and files.exists(self.path .. ".1") then
     return nil, M.failure(self.path, "the head file is missing, but there are older files; bring it back", "damaged")
-  elseif not settled then
-    return { part = 1, seq = 0, hash = lines.FIRST }
-  elseif settled.next then
+  elseif settled and (settled.next or files.exists(self.path .. "." .. settled.part)) then
+    -- Without `next` the program ended between the rename and the note of it.
     return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
-  elseif files.exists(self.path .. "." .. settled.part) then
-    -- The program ended between the rename and the note of it.
-    return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
-  elseif settled.seq == 0 then
+  elseif not settled or settled.seq == 0 then
     return { part = 1, seq = 0, hash = lines.FIRST }
   end
-  local message = "the file is missing or empty, but %d lines were written to it; bring it back, or remove %s.head"
+  local message = "the file is missing or empty, but line %d was written to it; bring it back, or remove %s.head"
   return nil, M.failure(self.path, message:format(settled.seq, self.path), "damaged")
 end
 
--- The place where the next line goes: the head, and the size of the file.
-local function find_place(self, lock_file, file)
-  lock_file:seek "set"
-  local settled = M.parse_head(lock_file:read(LONGEST_HEAD))
-  local size, other = read_end(self, file)
-  if not size then
-    return nil, other
-  elseif not other then
-    local head, err = head_of_new_file(self, settled)
-    return head, err or size
-  elseif settled and settled.seq > other.seq then
-    local message = "the file ends at line %d, but %d lines were written; run `journal verify`"
-    return nil, M.failure(self.path, message:format(other.seq, settled.seq), "damaged")
-  end
-  return other, size
-end
-
--- Writes the head into the head file, after the lines are on the disk where `sync` says so.
-local function settle(self, lock_file, file, head, is_rotated)
+local function sync(self, file)
   if self.settings.sync and not self.system.sync(file) then
     return system_failure(self, "the file cannot be synchronised", "fdatasync failed")
   end
+  return true
+end
+
+-- Writes the head into the head file.
+local function note(self, lock_file, head, is_rotated)
   local content = ('{"part":%d,"seq":%d,"hash":"%s"%s}'):format(
     head.part,
     head.seq,
@@ -181,6 +172,48 @@ local function settle(self, lock_file, file, head, is_rotated)
   end
   self.settled_at, self.dirty = self.settings.now(), false
   return true
+end
+
+-- Notes the head when the lines are on the disk, where `sync` says so.
+local function settle(self, lock_file, file, head, is_rotated)
+  local ok, err = sync(self, file)
+  if ok then
+    ok, err = note(self, lock_file, head, is_rotated)
+  end
+  return ok, err
+end
+
+-- The place where the next line goes: the head, and the size of the file without a torn line.
+local function find_place(self, lock_file, file)
+  lock_file:seek "set"
+  local content = lock_file:read(LONGEST_HEAD)
+  local settled = M.parse_head(content)
+  if content and content:find "[^%s%z]" and not content:find '^{"part":' then
+    return nil, M.failure(self.path, self.path .. ".head is not the head of a journal", "damaged")
+  end
+  local size, other = read_end(self, file, settled)
+  if not size then
+    return nil, other
+  elseif size < file:seek "end" then
+    local cut, message = self.system.truncate(file, size)
+    if not cut then
+      return system_failure(self, "a torn line cannot be removed", message)
+    end
+    self.repaired = self.repaired + 1
+  end
+  if not other then
+    local head, err = head_of_new_file(self, settled)
+    if head and not settled then
+      -- From now on the file is known as a journal's, and its head has its place on the disk.
+      local noted, failure = note(self, lock_file, head)
+      head, err = noted and head, failure
+    end
+    return head, err or size
+  elseif settled and settled.seq > other.seq then
+    local message = "the file ends at line %d, but line %d was written; run `journal verify`"
+    return nil, M.failure(self.path, message:format(other.seq, settled.seq), "damaged")
+  end
+  return other, size
 end
 
 local function rotate(self, lock_file, file, head)
@@ -223,7 +256,11 @@ local function with_lock(self, fn)
   return result, problem
 end
 
+-- Appends all of the lines, or none.
 local function append(self, bodies, lock_file, file, head, size)
+  if not bodies[1] then
+    return true
+  end
   local sealed, after = lines.seal(bodies, head, self.hash)
   local content = table.concat(sealed, "\n") .. "\n"
   local max_size = self.settings.max_size
@@ -231,24 +268,29 @@ local function append(self, bodies, lock_file, file, head, size)
     local ok, err = rotate(self, lock_file, file, head)
     return ok and ROTATED, err
   end
-  local ok, message = file:write(content)
+  local is_due = self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle)
+  local ok, problem = file:write(content)
   if not ok then
-    -- A part of the text may have been written.
+    problem = select(2, system_failure(self, "the line cannot be written", problem))
+  elseif is_due then
+    ok, problem = sync(self, file)
+  end
+  if not ok then
     self.system.truncate(file, size)
-    return system_failure(self, "the line cannot be written", message)
+    return nil, problem
   end
   self.dirty = true
-  if self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle) then
-    return settle(self, lock_file, file, after)
+  if is_due then
+    note(self, lock_file, after) -- the lines are there also without it: the next ones, or `close`, note it again
   end
   return true
 end
 
 ---Appends lines.
----@param bodies string[]
+---@param take fun(): string[] called under the lock: another flush may write them before
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
-function File:write(bodies)
+function File:write(take)
   if not self.is_checked then
     local ok, err = self:open()
     if not ok then
@@ -257,8 +299,8 @@ function File:write(bodies)
   end
   local written, err
   repeat
-    written, err = with_lock(self, function(lock_file, file, head, size)
-      return append(self, bodies, lock_file, file, head, size)
+    written, err = with_lock(self, function(...)
+      return append(self, take(), ...)
     end)
   until written ~= ROTATED
   return written, err
@@ -269,7 +311,10 @@ end
 ---@return riskscreen.Error|nil err
 function File:rotate()
   return with_lock(self, function(lock_file, file, head, size)
-    return size == 0 or rotate(self, lock_file, file, head)
+    if size > 0 then
+      return rotate(self, lock_file, file, head)
+    end
+    return true
   end)
 end
 

@@ -21,7 +21,7 @@ local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
 
 ---The place for the lines of a journal.
 ---@class riskscreen.JournalTarget
----@field write fun(self, bodies: string[]): boolean|nil, riskscreen.Error|nil seals and keeps them, all or none
+---@field write fun(self, take: fun(): string[]): boolean|nil, riskscreen.Error|nil seals and keeps them, all or none
 ---@field head fun(self): riskscreen.JournalHead|nil, riskscreen.Error|nil
 ---@field close fun(self): boolean|nil, riskscreen.Error|nil
 
@@ -108,21 +108,24 @@ local function failure_of(raised)
   return errors.is(raised) and raised or errors.new("storage", message, { reason = "other" })
 end
 
--- Passes lines to the target, after one about those that were lost before them. A function of the operator may raise.
-local function write(self, bodies)
-  local lost, content = self.unreported, bodies
-  if lost > 0 then
-    content = tables.concat({ lines.lost_body(lost, new_id(self), time_text(self.settings.clock())) }, bodies)
-  elseif not bodies[1] then
-    return true
-  end
-  self.unreported = 0 -- a target may wait, and more may be lost meanwhile
-  local ok, written, err = pcall(self.target.write, self.target, content)
+-- Passes the lines of `take` to the target, after one about those that were lost before them. The target may wait
+-- first, and more may be lost meanwhile. A function of the operator may raise.
+local function write(self, take)
+  local lost, count = 0, 0
+  local ok, written, err = pcall(self.target.write, self.target, function()
+    local bodies = take()
+    lost, self.unreported = lost + self.unreported, 0
+    if lost > 0 then
+      bodies = tables.concat({ lines.lost_body(lost, new_id(self), time_text(self.settings.clock())) }, bodies)
+    end
+    count = #bodies
+    return bodies
+  end)
   if not (ok and written) then
     self.unreported = self.unreported + lost
     return nil, ok and err or failure_of(written)
   end
-  self.counters.written = self.counters.written + #content
+  self.counters.written = self.counters.written + count
   return true
 end
 
@@ -149,7 +152,7 @@ function Journal:append(decision, context)
   local settings = self.settings
   local entry = { decision = decision, context = context or {}, id = new_id(self), time = settings.clock() }
   if settings.buffer and self.last - self.first + 1 >= settings.buffer then
-    local message = ("journal: the buffer of %d lines is full"):format(settings.buffer)
+    local message = ("journal: the buffer of %s is full"):format(text.count(settings.buffer, "line"))
     return lose(self, 1, errors.new("storage", message, { reason = "full" }))
   end
   local line, err = entry, nil
@@ -160,7 +163,10 @@ function Journal:append(decision, context)
     self.last = self.last + 1
     self.buffer[self.last] = line
   elseif line then
-    line, err = write(self, { line })
+    local body = line
+    line, err = write(self, function()
+      return { body }
+    end)
   end
   if not line then
     return lose(self, 1, err)
@@ -168,20 +174,17 @@ function Journal:append(decision, context)
   return entry.id
 end
 
--- Takes the texts of the first lines out of the buffer.
-local function take(self, limit)
+-- The texts of the lines of the buffer up to `last`. They stay in it.
+local function waiting(self, last)
   local bodies = {}
-  for _ = self.first, math.min(self.last, self.first + (limit or math.huge) - 1) do
-    local body, err = self.buffer[self.first], nil
-    self.buffer[self.first] = nil
-    self.first = self.first + 1
+  for index = self.first, last do
+    local body = self.buffer[index]
     if type(body) == "table" then
-      body, err = body_of(self, body)
+      local made, err = body_of(self, body)
+      body = made or lose(self, 1, err) or false
+      self.buffer[index] = body
     end
-    if not body then
-      lose(self, 1, err)
-    end
-    bodies[#bodies + 1] = body
+    bodies[#bodies + 1] = body or nil
   end
   return bodies
 end
@@ -192,15 +195,21 @@ end
 ---@return riskscreen.Error|nil err
 function Journal:flush(limit)
   text.expect("journal:flush: limit", limit, "number", true)
-  local bodies = take(self, limit)
-  local written, err = write(self, bodies)
+  if self.first > self.last and self.unreported == 0 then
+    return true
+  end
+  local last
+  local written, err = write(self, function()
+    last = math.min(self.last, self.first + (limit or math.huge) - 1)
+    return waiting(self, last)
+  end)
   if not written then
-    for index = #bodies, 1, -1 do
-      self.first = self.first - 1
-      self.buffer[self.first] = bodies[index]
-    end
     pcall(self.settings.on_failure, err)
     return nil, err
+  end
+  while self.first <= last do
+    self.buffer[self.first] = nil
+    self.first = self.first + 1
   end
   return true
 end

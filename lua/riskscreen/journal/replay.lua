@@ -22,8 +22,11 @@ local verify = require "riskscreen.journal.verify"
 
 local M = {}
 
--- The lookups of an entry as they were when it was decided.
-local function lookups_of(record)
+-- The lookups of an entry as they were when it was decided, or the result of a transaction.
+local function results_of(record)
+  if type(record.risk) == "table" and (record.risk.requestId ~= nil or record.risk.maxScore ~= nil) then
+    return record.risk
+  end
   local results = tables.copy(record)
   results.errors = nil
   for name, err in pairs(record.errors or {}) do
@@ -53,7 +56,7 @@ local function row_of(entry, policy)
     return row
   end
   local ok, decision = pcall(function()
-    return policy:decide(lookups_of(entry.record))
+    return policy:decide(results_of(entry.record))
   end)
   if not ok then
     row.problem = "the record is malformed: " .. text.printable(tostring(decision), 200)

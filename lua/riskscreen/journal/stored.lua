@@ -45,7 +45,8 @@ local function changes_for(self, bodies, head, old)
   return changes
 end
 
-function OfStore:write(bodies)
+function OfStore:write(take)
+  local bodies = take()
   for _ = 1, ATTEMPTS do
     local head, other = read_head(self)
     if not head then

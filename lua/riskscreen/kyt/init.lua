@@ -179,7 +179,10 @@ end
 ---@return riskscreen.Error|nil err
 function Transaction:forget()
   pending_within(self, "forget()")
-  return not entries[self] or entries[self]:forget()
+  if entries[self] then
+    return entries[self]:forget()
+  end
+  return true
 end
 
 -- The methods of `client.kyt` that are more than a call.
@@ -187,8 +190,15 @@ local methods = {}
 
 -- The transaction of a ticket.
 local function resume(state, ticket)
-  local submission, err = submissions.decode(ticket, submitting.account_of(state))
-  return submission and new_transaction(pending_of(state, submission)), err
+  local account = submitting.account_of(state)
+  local submission, err = submissions.decode(ticket, account)
+  if not submission then
+    return nil, err
+  end
+  submission.account = account -- older tickets name none
+  local transaction = new_transaction(pending_of(state, submission))
+  entries[transaction] = state.settings.store and submission_store.of_submission(state, submission)
+  return transaction
 end
 
 -- The transaction that the store keeps; or nil and an error where its result is not known, and cannot be awaited.
@@ -333,7 +343,8 @@ function methods.await(self, request_id, await_options_given)
     local message = "requestId must be a text (got " .. text.show(request_id) .. ")"
     return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
   end
-  local wanted = { requestId = request_id, kind = checked.kind or "transaction" }
+  local kind = checked.kind or "transaction"
+  local wanted = { requestId = request_id, kind = kind, account = submitting.account_of(state) }
   return await(new_transaction(pending_of(state, wanted)), checked.timeout)
 end
 

@@ -129,12 +129,12 @@ function M.standing(settings, answer)
     or "unknown"
 end
 
----The name of a submission among those that may be awaited at the same time.
+---The name of a submission among those that may be awaited at the same time. Two accounts may have one requestId.
 ---@param submission riskscreen.Submission
 ---@return string
 function M.name(submission)
   if submission.requestId then
-    return submission.kind .. ":" .. submission.requestId
+    return ("%s:%s %s"):format(submission.kind, submission.requestId, submission.account or "")
   end
   return tables.fingerprint(submission)
 end

@@ -23,6 +23,7 @@ local KINDS = { "transaction", "custom_score" }
 
 ---@class riskscreen.kyt.Entry
 ---@field content? riskscreen.kyt.Content what an earlier submission has left
+---@field private value string the text that this submission has in the store
 ---@field private space riskscreen.StoreSpace
 ---@field private key string
 ---@field private old_fingerprint string
@@ -94,7 +95,7 @@ local function found(self, key, value)
     )
   end
   content.submission.kind = self.fresh.submission.kind -- an entry of 0.9.0 may not tell it
-  self.key, self.content = key, content
+  self.key, self.value, self.content = key, value, content
   return self
 end
 
@@ -104,7 +105,8 @@ local function claim(self, old_key)
   local value, err = self.space:get(key)
   while not value and not err do
     key = self.key
-    value, err = self.space:add(key, assert(kept.encode(self.fresh)), TTL)
+    self.value = assert(kept.encode(self.fresh))
+    value, err = self.space:add(key, self.value, TTL)
     if value then
       return self
     elseif not err then
@@ -165,16 +167,17 @@ end
 ---@param result? table
 function Entry:note(state, result)
   local content = kept.encode(tables.merge(self.fresh, { state = state, result = result }))
-  if content then
-    self.space:put(self.key, content, TTL)
+  -- Another program may have forgotten this submission meanwhile, and made the next one.
+  if content and self.space:replace(self.key, self.value, content, TTL) then
+    self.value = content
   end
 end
 
----Removes the entry: the transaction may be submitted again.
+---Removes the entry: the transaction may be submitted again. The entry of a later submission stays.
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Entry:forget()
-  local removed, err = self.space:delete(self.key)
+  local removed, err = self.space:delete(self.key, self.value)
   return removed ~= nil or nil, err
 end
 
@@ -203,11 +206,34 @@ function M.each(state)
         if not content then
           error(err, 0)
         elseif is_own or is_old(state, key, content) then
-          return setmetatable({ space = space, key = key, content = content }, Entry)
+          return setmetatable({ space = space, key = key, value = value, content = content }, Entry)
         end
       end
     end
   end
+end
+
+---An entry that is looked for when it is forgotten, for a submission that is known by its ticket alone.
+---@param state riskscreen.State
+---@param submission riskscreen.Submission
+---@return { forget: fun(): boolean|nil, riskscreen.Error|nil }
+function M.of_submission(state, submission)
+  return {
+    forget = function()
+      local ok, forgotten, err = pcall(function()
+        for entry in M.each(state) do
+          if submissions.serves(entry.content.submission, submission) then
+            return entry:forget()
+          end
+        end
+        return true
+      end)
+      if not ok then
+        return errors.result(ok, forgotten)
+      end
+      return forgotten, err
+    end,
+  }
 end
 
 return M

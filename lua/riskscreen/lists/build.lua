@@ -32,12 +32,6 @@ local function failure(message)
   return errors.new("list", message, { sent = false, attempts = 0 })
 end
 
--- The fault of a list that has lost too many entries of the one that it replaces.
-local function shrinkage(settings, entries)
-  local before = files.open(settings.output, { kind = "allow" })
-  return before and files.shrinkage(before.facts.entries, entries, settings.max_shrink)
-end
-
 -- Writes the list under a name of its own, and gives it its name if nothing is wrong with it.
 local function finish(writer, path, settings, report)
   if settings.strict and report.problems[1] then
@@ -51,10 +45,11 @@ local function finish(writer, path, settings, report)
   if written and written.entries == 0 and not settings.allow_empty then
     problem = "it would have no entry"
   elseif written then
-    problem = shrinkage(settings, written.entries)
+    local before = files.open(settings.output, { kind = "allow" })
+    problem = before and files.shrinkage(before.facts.entries, written.entries, settings.max_shrink)
   end
-  local is_named
-  if not problem then
+  local is_named = not problem
+  if is_named then
     is_named, problem = os.rename(path, settings.output)
   end
   if is_named then
@@ -74,12 +69,12 @@ function M.build(given)
   if not core then
     return nil, errors.new("unsupported", "lists are compiled by the C core, which is not there", { sent = false })
   end
-  for _, path in ipairs(settings.inputs) do
-    if rows.are_one(settings.output, path) then
-      return nil, failure(("%s is an input, and would be lost"):format(text.show(settings.output)))
+  local path = settings.output .. UNFINISHED
+  for _, input in ipairs(settings.inputs) do
+    if rows.are_one(settings.output, input) or rows.are_one(path, input) then
+      return nil, failure(("%s is an input, and would be lost"):format(text.show(input)))
     end
   end
-  local path = settings.output .. UNFINISHED
   local writer, problem = core.list_writer(path, settings.buffer)
   if not writer then
     return nil, failure(problem)

@@ -63,15 +63,6 @@ local function expiry_of(value)
   return seconds
 end
 
--- The places of a row. One with `as` holds on every network, in the spelling of that network.
-local function places_of(row, address, network, level)
-  local places, problem = index.places(address, row.as or network, level)
-  if places and row.as then
-    return { { scope = index.ANY, address = places[1].address } }
-  end
-  return places, problem
-end
-
 ---@param row riskscreen.ListRow
 ---@param level? "checksum"|"format"|false how addresses are checked
 ---@return riskscreen.ListEntry|nil entry
@@ -86,7 +77,11 @@ function M.read(row, level)
   elseif note ~= nil and type(note) ~= "string" then
     return nil, ("the note must be a text (got %s)"):format(text.show(note))
   end
-  local places, problem = places_of(row, address, network and network ~= "" and network:lower() or nil, level)
+  local named = network and network ~= "" and network:lower() or nil
+  local places, problem = index.places(address, row.as or named, level)
+  if places and row.as then
+    places = index.places(address, nil, level) -- its key is good on every network whose format fits
+  end
   local expires, fault = expiry_of(trimmed(row.expires))
   if not expires then
     return nil, fault, true

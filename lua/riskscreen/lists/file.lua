@@ -12,6 +12,7 @@ local SLICE = 1048576 -- bytes of a compiled list that are verified before other
 local SKEW = 60 -- seconds by which the machine that wrote a list may be ahead
 local ROWS = 200 -- entries that are read before other work runs
 local MAX_INVALID = 1000 -- rows that are no entries
+local ENTRIES = "riskscreen:list_entries:" -- keys in a dict of nginx
 
 local M = {}
 
@@ -23,6 +24,8 @@ local M = {}
 ---@field facts { entries: integer, size: integer, built_at?: number, title?: string } and of a text riskscreen.ListText
 ---@field identity string of the file that is loaded, or was tried last
 ---@field fault? string why the last file was not loaded
+---@field max_shrink number
+---@field dict? table an ngx.shared dict: the entries of the file that some worker has loaded last
 local File = {}
 File.__index = File
 
@@ -42,8 +45,8 @@ local function read_whole(path, longest)
 end
 
 -- A compiled list through the core: nothing is copied but a short list.
-local function load_mapped(path, pause)
-  local list, problem = core.list(path)
+local function load_mapped(self, pause)
+  local list, problem = core.list(self.path)
   local done = false
   while list and not done do
     done, problem = list:verify(SLICE)
@@ -60,21 +63,13 @@ local function load_mapped(path, pause)
   return list, list:facts()
 end
 
-local function read_compiled(path)
+local function read_compiled(self)
   local compiled = require "riskscreen.lists.compiled"
-  local content, problem = read_whole(path, compiled.LONGEST)
+  local content, problem = read_whole(self.path, compiled.LONGEST)
   if not content then
     return nil, problem
   end
   return compiled.read(content)
-end
-
-local function load_compiled(path, pause)
-  local list, facts = (core and load_mapped or read_compiled)(path, pause)
-  if list then
-    facts.invalid, facts.expired = 0, 0
-  end
-  return list, facts
 end
 
 -- A list as text: its invalid rows are counted.
@@ -113,8 +108,8 @@ end
 ---@return string|nil
 function M.shrinkage(before, now, max_shrink)
   if now < before * (1 - max_shrink) then
-    local message = "it has %d entries, and the list before it has %d: more are lost at once than max_shrink (%g) lets"
-    return message:format(now, before, max_shrink)
+    local message = "it has %s, and the list before it has %d: more are lost at once than max_shrink (%g) lets"
+    return message:format(text.count(now, "entry"), before, max_shrink)
   end
 end
 
@@ -125,20 +120,19 @@ local function load(self, pause)
     return nil, problem
   end
   file.close()
-  local list, facts
-  if file.kind == "compiled" then
-    list, facts = load_compiled(self.path, pause)
-  else
-    list, facts = load_text(self, pause)
-  end
+  local read = file.kind ~= "compiled" and load_text or core and load_mapped or read_compiled
+  local list, facts = read(self, pause)
   if not list then
     return nil, facts
   end
+  facts.invalid, facts.expired = facts.invalid or 0, facts.expired or 0
   -- An allow list may lose its entries: nobody passes by it then.
   if self.kind == "deny" and facts.entries == 0 then
     problem = "it has no entry"
   elseif self.kind == "deny" and self.list then
-    problem = M.shrinkage(self.facts.entries, facts.entries, self.max_shrink)
+    -- The list of a new worker is that of its master, which may be older than what the other workers have.
+    local latest = self.dict and self.dict:get(ENTRIES .. self.path)
+    problem = M.shrinkage(latest or self.facts.entries, facts.entries, self.max_shrink)
   end
   if problem then
     return nil, problem
@@ -173,6 +167,9 @@ function File:refresh(pause)
   end
   -- The core's list is not closed here: a search of another task may be under way. It is collected.
   self.list, self.facts, self.fault = list, facts, nil
+  if self.dict then
+    self.dict:set(ENTRIES .. self.path, facts.entries)
+  end
   facts.built_at = facts.built_at or type(changed_at) == "number" and changed_at or nil
   return true
 end
@@ -186,7 +183,7 @@ function File:age(now)
 end
 
 ---@param path string
----@param settings { kind: "deny"|"allow", level?: "checksum"|"format"|false, max_shrink?: number, now?: fun(): number }
+---@param settings { kind: "deny"|"allow", level?: string|false, max_shrink?: number, now?: function, dict?: table }
 ---@return riskscreen.ListFile|nil
 ---@return string|nil fault
 function M.open(path, settings)
@@ -196,6 +193,7 @@ function M.open(path, settings)
     level = settings.level,
     max_shrink = settings.max_shrink or 1,
     now = settings.now or os.time,
+    dict = settings.dict,
   }, File)
   if not self:refresh() then
     return nil, ("the list %s is not loaded: %s"):format(text.show(path), self.fault)

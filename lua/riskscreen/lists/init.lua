@@ -20,6 +20,7 @@ local M = { build = builder.build, show_problem = texts.show }
 ---@field max_shrink number the share of its entries that a deny list may lose at once
 ---@field interval number seconds between two looks at the files
 ---@field on_problem? fun(message: string)
+---@field dict? table an ngx.shared dict of all workers
 
 ---@class riskscreen.Lists
 ---@field settings riskscreen.ListSettings
@@ -79,26 +80,26 @@ local function refresh_file(self, file, pause)
   return is_loaded
 end
 
-local function refresh_files(self, pause)
-  for _, file in ipairs(self.files) do
-    refresh_file(self, file, pause)
-  end
-end
-
 ---Looks at the files and loads those that have changed.
 ---@param pause? fun() lets other work run
+---@return boolean is_done false while another call does it
 function Lists:refresh(pause)
   if self.is_refreshing then
-    return
+    return false
   end
   self.is_refreshing = true
   self.looked_at = self.clock()
-  local ok, failure = pcall(refresh_files, self, pause)
+  local ok, failure = pcall(function()
+    for _, file in ipairs(self.files) do
+      refresh_file(self, file, pause)
+    end
+  end)
   self.is_refreshing = false
   if not ok then
     error(failure, 0)
   end
   report(self, self.now())
+  return true
 end
 
 local function reason_of(file, action, address, network, note, any_network, expires)
@@ -245,7 +246,13 @@ function M.open(settings, now, clock, level, is_watched)
   }, Lists)
   for _, kind in ipairs { "deny", "allow" } do
     for _, path in ipairs(settings[kind]) do
-      local file, fault = files.open(path, { kind = kind, level = level, max_shrink = settings.max_shrink, now = now })
+      local file, fault = files.open(path, {
+        kind = kind,
+        level = level,
+        max_shrink = settings.max_shrink,
+        now = now,
+        dict = settings.dict,
+      })
       if not file then
         return nil, fault
       end
@@ -258,7 +265,7 @@ end
 
 ---@class riskscreen.LoadedList
 ---@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
----@field find fun(address: string, network: string): riskscreen.Reason|nil the entry that has not expired, as a reason
+---@field find fun(address: string, network: string): string|false|nil, boolean|string|nil, number|nil as the index's
 
 ---Loads and verifies one list file, to look at it.
 ---@param path string
@@ -266,15 +273,10 @@ end
 ---@return string|nil fault
 function M.load(path)
   local file, fault = files.open(path, { kind = "deny" })
-  if not file then
-    return nil, fault
-  end
   local function find_here(address, network)
-    network = addresses.canonical_network(network)
-    local note, any_network, expires = file.list:find(address, network, os.time())
-    return note and reason_of(file, "block", address, network, note, any_network, expires) or nil
+    return file.list:find(address, addresses.canonical_network(network), os.time())
   end
-  return { facts = file.facts, find = find_here }
+  return file and { facts = file.facts, find = find_here }, fault
 end
 
 return M

@@ -30,26 +30,26 @@ local M = {}
 ---@field sink table with `row` and `skipped`
 ---@field line fun(): integer
 ---@field party table the entry that is read: its number and name
+---@field id table of sdn.xml: the kind and the number of the identifier that is read
 ---@field symbols table<string, string|function> of sdn_advanced.xml: symbols by the number of a feature's type, or a
 ---function that reports an address of an unknown kind
----@field wanted? fun(content: string) takes the text of the element that is read
----@field content string[]
+---@field element? string the innermost element, until another one begins or ends in it
+---@field content string[] its text
 
 local function emit(state, symbol, address)
   local party = state.party
-  local line = state.line()
   symbol = symbol:match "^%s*(.-)%s*$"
   -- Some of these networks have forms of another one, and a key is good on both.
   if not_screened[symbol] and not addresses.spellings(address)[1] then
-    return state.sink.skipped(symbol, line, "the service does not screen its network")
+    return state.sink.skipped(symbol, "the service does not screen its network")
   elseif not (not_screened[symbol] or networks[symbol] or tokens[symbol]) then
-    state.sink.skipped(symbol, line, "the symbol is not known; its addresses count where they fit a network")
+    state.sink.skipped(symbol, "the symbol is not known; its addresses count where they fit a network")
   end
   state.sink.row {
     address = address,
     as = networks[symbol],
     note = ("OFAC SDN %s: %s (%s)"):format(party.number or "?", party.name or "?", symbol),
-    line = line,
+    line = state.line(),
   }
 end
 
@@ -58,135 +58,116 @@ local function symbol_of(state, kind)
   local symbol = kind:match(PREFIX)
   local plain = kind:lower():gsub("%s+", " ")
   if not symbol and (plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto") then
-    return nil,
-      function()
-        state.sink.skipped(kind, state.line(), "the spelling of this identifier is not known", true)
-      end
+    return nil, function()
+      state.sink.skipped(kind, "the spelling of this identifier is not known", true)
+    end
   end
   return symbol
 end
 
--- The handlers of the elements of sdn.xml. A handler may return a function that takes the text of the element.
-local simple = {}
+-- What the elements of a file do at their start, with their attributes, and at their end, with their text.
+---@alias riskscreen.OfacHandler fun(state: riskscreen.OfacState, value: any)
+---@type table<string, { start: table<string, riskscreen.OfacHandler>, finish: table<string, riskscreen.OfacHandler> }>
+local roots = { sdnList = { start = {}, finish = {} }, Sanctions = { start = {}, finish = {} } }
 
-function simple.sdnEntry(state)
-  state.party, state.id = {}, nil
+local simple, advanced = roots.sdnList, roots.Sanctions
+
+function simple.start.sdnEntry(state)
+  state.party = {}
 end
 
--- The first text of an element becomes a field of the party.
-local function of_party(field)
-  return function(state)
-    return not state.party[field] and function(content)
-      state.party[field] = content
-    end
-  end
-end
-
-simple.uid, simple.lastName = of_party "number", of_party "name"
-
-function simple.id(state)
+function simple.start.id(state)
   state.id = {}
 end
 
-local function of_id(field)
-  return function(state)
-    return state.id and function(content)
-      state.id[field] = content
-    end
-  end
+function simple.finish.uid(state, content)
+  state.party.number = state.party.number or content
 end
 
-simple.idType, simple.idNumber = of_id "kind", of_id "number"
+function simple.finish.lastName(state, content)
+  state.party.name = state.party.name or content
+end
 
-local simple_end = {}
+function simple.finish.idType(state, content)
+  state.id.kind = content
+end
 
-function simple_end.id(state)
-  local symbol, report = symbol_of(state, state.id and state.id.kind or "")
+function simple.finish.idNumber(state, content)
+  state.id.number = content
+end
+
+function simple.finish.id(state)
+  local symbol, report = symbol_of(state, state.id.kind or "")
   if symbol then
     emit(state, symbol, state.id.number or "")
   elseif report then
     report()
   end
-  state.id = nil
+  state.id = {}
 end
 
--- The same for sdn_advanced.xml.
-local advanced = {}
-
-function advanced.FeatureType(state, attributes)
-  return function(content)
-    local symbol, report = symbol_of(state, content)
-    state.symbols[attributes.ID or ""] = symbol or report
-  end
+function advanced.start.FeatureType(state, attributes)
+  state.id = attributes.ID or ""
 end
 
-function advanced.DistinctParty(state, attributes)
+function advanced.finish.FeatureType(state, content)
+  local symbol, report = symbol_of(state, content or "")
+  state.symbols[state.id] = symbol or report
+end
+
+function advanced.start.DistinctParty(state, attributes)
   state.party = { number = attributes.FixedRef }
 end
 
 -- The parts of the first documented name.
-function advanced.DocumentedName(state)
+function advanced.start.DocumentedName(state)
   state.is_named = state.party.name ~= nil
 end
 
-function advanced.NamePartValue(state)
-  return not state.is_named
-    and function(content)
-      state.party.name = state.party.name and state.party.name .. " " .. content or content
-    end
+function advanced.finish.NamePartValue(state, content)
+  if not state.is_named and content then
+    state.party.name = state.party.name and state.party.name .. " " .. content or content
+  end
 end
 
-function advanced.Feature(state, attributes)
+function advanced.start.Feature(state, attributes)
   state.symbol = state.symbols[attributes.FeatureTypeID or ""]
 end
 
-function advanced.VersionDetail(state)
-  local symbol = state.symbol
-  if type(symbol) == "function" then
-    return symbol
-  end
-  return symbol and function(content)
-    emit(state, symbol, content)
+function advanced.finish.VersionDetail(state, content)
+  if type(state.symbol) == "function" then
+    state.symbol()
+  elseif state.symbol then
+    emit(state, state.symbol, content or "")
   end
 end
 
-local advanced_end = {}
-
-function advanced_end.Feature(state)
+function advanced.finish.Feature(state)
   state.symbol = nil
 end
 
-local roots = {
-  sdnList = { start = simple, finish = simple_end },
-  Sanctions = { start = advanced, finish = advanced_end },
-}
-
 local function new_parser(lxp, state)
   local handlers
+  local function call(place, name, value)
+    if handlers[place][name] then
+      handlers[place][name](state, value)
+    end
+  end
   local function start(_, name, attributes)
     name = name:match "[^:]*$"
     if not handlers then
       handlers = roots[name] or error(("its root is <%s>, and not <sdnList> or <Sanctions>"):format(name), 0)
-      return
     end
-    local handler = handlers.start[name]
-    state.wanted = handler and handler(state, attributes) or nil
-    state.content, state.size = {}, 0
+    call("start", name, attributes)
+    state.element, state.content, state.size = name, {}, 0
   end
   local function finish(_, name)
     name = name:match "[^:]*$"
-    local wanted = state.wanted
-    state.wanted = nil
-    if wanted then
-      wanted((table.concat(state.content):match "^%s*(.-)%s*$"))
-    end
-    local handler = handlers.finish[name]
-    if handler then
-      handler(state)
-    end
+    call("finish", name, state.element == name and table.concat(state.content):match "^%s*(.-)%s*$" or nil)
+    state.element = nil
   end
   local function characters(_, content)
-    if state.wanted then
+    if handlers.finish[state.element or ""] then
       state.size = state.size + #content
       if state.size > LONGEST_TEXT then
         error(("an element has more than %d bytes of text"):format(LONGEST_TEXT), 0)
@@ -214,7 +195,7 @@ end
 
 ---Reads pieces of a text. Calls `sink.row` for every address, and `sink.skipped` for those that are left out.
 ---@param read riskscreen.rows.Read
----@param sink { row: fun(row: riskscreen.ListRow), skipped: fun(symbol: string, line: integer, reason: string,
+---@param sink { row: fun(row: riskscreen.ListRow), skipped: fun(symbol: string, reason: string,
 ---is_unknown?: boolean) }
 ---@return true|nil
 ---@return string|nil problem
@@ -224,7 +205,7 @@ function M.load(read, sink)
     return nil, "reading XML needs lua-expat: install it with luarocks install luaexpat, or Debian's package lua-expat"
   end
   local parser
-  local state = { sink = sink, party = {}, symbols = {}, content = {}, size = 0 }
+  local state = { sink = sink, party = {}, id = {}, symbols = {}, content = {}, size = 0 }
   function state.line()
     return (parser:pos())
   end

@@ -14,7 +14,7 @@ local MAX_PROBLEMS = 100 -- that are kept with their text
 ---@field rows integer
 ---@field invalid integer rows that are no entries
 ---@field expired integer entries that have expired already
----@field problems riskscreen.ListProblem[] the first rows that are no entries
+---@field problems riskscreen.ListProblem[] the first rows that are no entries, and the last one
 ---@field skipped { symbol: string, count: integer, reason: string }[] of OFAC's files
 ---@field unknown integer of those skipped, the addresses whose kind is not known
 
@@ -44,13 +44,6 @@ local function skip(facts, symbol, reason, is_unknown)
   table.insert(facts.skipped, { symbol = symbol, count = 1, reason = reason })
 end
 
-local function note_invalid(facts, path, line, message)
-  facts.invalid = facts.invalid + 1
-  if #facts.problems < MAX_PROBLEMS then
-    table.insert(facts.problems, { file = path, line = line, message = message })
-  end
-end
-
 -- Takes one row. Returns the reason why the file is refused, or nil.
 local function take(path, row, facts, settings, add)
   facts.rows = facts.rows + 1
@@ -58,7 +51,8 @@ local function take(path, row, facts, settings, add)
   if is_fatal then
     return ("line %s: %s"):format(tostring(row.line), problem)
   elseif not entry then
-    note_invalid(facts, path, row.line, problem)
+    facts.invalid = facts.invalid + 1
+    facts.problems[math.min(facts.invalid, MAX_PROBLEMS)] = { file = path, line = row.line, message = problem }
     return nil
   elseif entry.expires ~= 0 and entry.expires <= settings.now then
     facts.expired = facts.expired + 1
@@ -73,35 +67,34 @@ end
 
 local function read_xml(path, file, facts, settings, add)
   local failure
-  local sink = {}
-  function sink.row(row)
-    failure = failure or take(path, row, facts, settings, add)
-  end
-  function sink.skipped(symbol, _, reason, is_unknown)
-    skip(facts, symbol, reason, is_unknown)
-  end
   local ok, problem = require("riskscreen.lists.ofac").load(function()
     if failure then
       return nil, failure
     end
     return file.read()
-  end, sink)
+  end, {
+    row = function(row)
+      failure = failure or take(path, row, facts, settings, add)
+    end,
+    skipped = function(symbol, reason, is_unknown)
+      skip(facts, symbol, reason, is_unknown)
+    end,
+  })
   return ok and not failure or nil, failure or problem
 end
 
 local function read_rows(path, file, facts, settings, add)
   local input, err = rows.open(file, rows.options_of(settings))
   local problem = input and entries.misspelt(input:other_names())
-  local row
+  local row, invalid
   while input and not (err or problem) do
     row, err = input:next()
     if not row then
       break
     end
-    problem = row.value and entries.misspelt(row.fields)
+    problem, invalid = row.value and entries.misspelt(row.fields), facts.invalid
     if not problem then
       row.note, row.expires = input:field(row, "note"), input:field(row, "expires")
-      local invalid = facts.invalid
       problem = take(path, row, facts, settings, add)
       err = facts.invalid > invalid and input:invalid(row.line, facts.problems[#facts.problems].message) or nil
     end
@@ -109,10 +102,8 @@ local function read_rows(path, file, facts, settings, add)
   if input then
     input:close()
   end
-  if err or problem then
-    return nil, problem or err.message
-  end
-  return true
+  problem = problem or err and err.message
+  return not problem or nil, problem
 end
 
 ---Reads a file.

@@ -1,13 +1,9 @@
 -- The parts that a gate shares with its locations: client, recorder, lists, and one cache for each policy.
-local account_lists = require "riskscreen.nginx.account_lists"
 local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local calls = require "riskscreen.call"
 local clients = require "riskscreen.client"
-local fleets = require "riskscreen.nginx.fleet"
 local identity = require("riskscreen.call").identity
-local local_lists = require "riskscreen.nginx.local_lists"
-local journals = require "riskscreen.nginx.journal"
 local metrics = require "riskscreen.nginx.metrics"
 local policies = require "riskscreen.policy"
 local tables = require "riskscreen.util.tables"
@@ -131,7 +127,7 @@ function Context:forget(address, network)
 end
 
 local function join_fleet(self, dict, options)
-  return fleets.new {
+  return require("riskscreen.nginx.fleet").new {
     options = options,
     dict = dict,
     name = self.settings.name,
@@ -165,14 +161,14 @@ function M.new(checked)
   local level = address_check(checked.address_check, client)
   local own_lists
   if checked.lists then
-    own_lists, problem = local_lists.new(checked.lists, level)
+    own_lists, problem = require("riskscreen.nginx.local_lists").new(checked.lists, level, dict)
     if not own_lists then
       return nil, problem
     end
   end
   local list_id = ngx.md5(tables.fingerprint { identity.service(owner_of(client)), checked.name, checked.version })
   local refresher = checked.account_lists
-    and account_lists.new(tables.merge({
+    and require("riskscreen.nginx.account_lists").new(tables.merge({
       dict = dict,
       client = client,
       id = list_id,
@@ -192,7 +188,7 @@ function M.new(checked)
   }
   local journal
   if checked.journal then
-    journal, problem = journals.new(checked.journal, recorder, state and state.hide_key)
+    journal, problem = require("riskscreen.nginx.journal").new(checked.journal, recorder, state and state.hide_key)
     if not journal then
       return nil, problem
     end

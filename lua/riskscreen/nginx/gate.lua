@@ -10,7 +10,6 @@ local locations = require "riskscreen.nginx.location"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
 local runtime = require "riskscreen.runtime"
-local statuses = require "riskscreen.nginx.metrics.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -346,7 +345,7 @@ end
 function Gate:status()
   local location = self.own_location
   local actions = location.actions
-  statuses.serve(self.recorder, {
+  require("riskscreen.nginx.metrics.status").serve(self.recorder, {
     monitor = location.monitor,
     outcomes = { unknown = actions.unknown, review = actions.review, invalid = location.on_invalid },
   })

@@ -3,9 +3,6 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local deny_response = require "riskscreen.nginx.deny_response"
 local enums = require "riskscreen.interface.enums"
-local fleet = require("riskscreen.nginx.fleet").options
-local gate_journal = require "riskscreen.nginx.journal"
-local inboxes = require "riskscreen.nginx.inbox"
 local input = require "riskscreen.nginx.input"
 local local_lists = require "riskscreen.options.lists"
 local options = require "riskscreen.options"
@@ -129,9 +126,9 @@ M.location = {
 }
 
 -- nginx drops the environment variables that its configuration does not name, so os.getenv returns nil.
-local ENV_HINT = " (got nil); if os.getenv returned nil: nginx passes on only the environment variables that nginx.conf "
-  .. "declares outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo passes on none "
-  .. "without -E"
+local ENV_HINT = " (got nil); if os.getenv returned nil: nginx passes on only the environment variables that "
+  .. "nginx.conf declares outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo "
+  .. "passes on none without -E"
 
 local function client(value)
   if type(value.screen) == "function" then
@@ -160,7 +157,7 @@ local function inbox(value)
   if type(value.deliver) == "function" then
     return value
   end
-  return inboxes.make(value)
+  return require("riskscreen.nginx.inbox").make(value)
 end
 
 local function gate_name(value)
@@ -206,10 +203,18 @@ local of_gate = {
     account_lists,
     "Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults."
   ),
-  build.group("redis", fleet, "Shares decisions and purges with the gates of other machines, by Redis."),
+  build.late_group(
+    "redis",
+    "riskscreen.nginx.fleet",
+    "Shares decisions and purges with the gates of other machines, by Redis."
+  ),
   local_lists.option,
   build.checked("webhook", "table", inbox, "The inbox that `gate:webhook()` serves, or the options of one."),
-  build.group("journal", gate_journal.options, "Records every decision of the gate in a file: { path = … }."),
+  build.late_group(
+    "journal",
+    "riskscreen.nginx.journal",
+    "Records every decision of the gate in a file: { path = … }."
+  ),
   build.checked(
     "name",
     "string",

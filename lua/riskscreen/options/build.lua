@@ -107,7 +107,20 @@ function M.group(name, fields, doc, default)
   return { name = name, type = "table", fields = fields, default = default, doc = doc }
 end
 
----The same, with `true` for the defaults and `false` for off.
+---A table of options that a module lists, which is loaded when they are given.
+---@param name string
+---@param module string
+---@param doc string
+---@return riskscreen.Option
+function M.late_group(name, module, doc)
+  return setmetatable({ name = name, type = "table", doc = doc }, {
+    __index = function(_, key)
+      return key == "fields" and require(module).options or nil
+    end,
+  })
+end
+
+---A table of options, with `true` for the defaults and `false` for off.
 ---@param name string
 ---@param fields riskscreen.Option[]
 ---@param default boolean|nil

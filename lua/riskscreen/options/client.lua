@@ -239,6 +239,12 @@ local function is_exposed_by_proxy(settings)
   return base_url and proxy and base_url.origin:find "^http:" and not http.is_local_proxy(proxy)
 end
 
+-- An event names no account: those of another one could be about a transaction with the same requestId.
+local function has_foreign_inbox(settings)
+  local owner = settings.inbox and settings.inbox.account
+  return owner and settings.account and owner ~= settings.account
+end
+
 local function missing(name)
   return name .. " is required (got nil; if it comes from os.getenv, is the environment variable set?)"
 end
@@ -262,6 +268,9 @@ function M.check(options, client_runtime)
     return nil, "client_key needs client_cert"
   elseif settings.identity and not settings.transport and not (settings.runtime and settings.runtime.transport) then
     return nil, "identity names the service behind a transport of your own; without one, base_url is its name"
+  elseif has_foreign_inbox(settings) then
+    local message = "inbox has the events of the account %s, and this client's account is %s"
+    return nil, message:format(text.show(settings.inbox.account), text.show(settings.account))
   elseif settings.shared_as and not settings.shared_dict then
     return nil, "shared_as needs shared_dict"
   elseif settings.shared_dict then

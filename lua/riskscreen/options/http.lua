@@ -114,7 +114,9 @@ function M.base_url(value)
   end
   local host, port = M.authority(authority)
   if not host then
-    return nil, ("has no valid host and port (got %s)"):format(text.show(authority))
+    -- Another text may be a user and a password.
+    local is_host = authority:find "^[%w._-]*:?%d*$" and not value:find("@", 1, true)
+    return nil, "has no valid host and port" .. (is_host and (" (got %s)"):format(text.show(authority)) or "")
   end
   local prefix = rest:gsub("/+$", "")
   if prefix ~= "" and not M.is_path(prefix) then

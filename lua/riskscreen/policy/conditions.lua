@@ -3,9 +3,7 @@
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
-local counterparties = require "riskscreen.policy.counterparties"
 local enums = require "riskscreen.interface.enums"
-local freeze = require "riskscreen.policy.freeze"
 local json = require "riskscreen.json"
 local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
@@ -293,13 +291,14 @@ M.list = {
     matches = category_matches,
   },
   flag("frozen", "freeze_events", function(case)
-    return freeze.in_force(case.results.freeze_events, case.policy.settings.lifting)
+    return require("riskscreen.policy.freeze").in_force(case.results.freeze_events, case.policy.settings.lifting)
   end),
   {
     name = "counterparty",
     lookup = "counterparties",
     option = counterparty_option,
     matches = function(wanted, case)
+      local counterparties = require "riskscreen.policy.counterparties"
       return counterparties.matches(wanted, case.results.counterparties, case.policy)
     end,
   },

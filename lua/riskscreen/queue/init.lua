@@ -163,7 +163,7 @@ local function safely(self, command)
     end
     acknowledged = replies[3]
   end
-  local message = "queue: only %d of %d replicas have the last changes"
+  local message = "queue: too few replicas have the last changes (%d, not %d)"
   return nil, errors.new("storage", message:format(acknowledged, wanted), { reason = "busy", retryable = true })
 end
 

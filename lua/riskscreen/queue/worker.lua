@@ -15,6 +15,7 @@ local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 local time = require "riskscreen.util.time"
 
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
@@ -286,7 +287,7 @@ local function accept(self, job, deaths)
   if type(job.input) ~= "table" then
     job.outcome, job.use = "the job is not readable", "dead"
   elseif deaths >= self.queue.settings.deliveries then
-    job.outcome, job.use = ("%d workers had the job and did not finish it"):format(deaths), "dead"
+    job.outcome, job.use = text.count(deaths, "worker") .. " had the job and did not finish it", "dead"
   end
   self.ready[#self.ready + 1] = job
 end

@@ -56,7 +56,7 @@ local function decision_of(input, row)
   if row.fault then
     return nil, row.fault
   elseif row.value and found.lost and not found.action then
-    return nil, ("%s decisions could not be recorded here"):format(tostring(found.lost))
+    return nil, "decisions that could not be recorded here: " .. tostring(found.lost)
   end
   local decision, has_action = report_rows.of(found, not row.value and input.names or nil)
   return decision, not has_action and "it has no verdict, or two" or nil
@@ -99,7 +99,7 @@ local function read_inputs(sources, settings, add)
     end
   end
   if self.faults > MAX_NOTES then
-    self.notes[#self.notes + 1] = ("%d more lines have a fault."):format(self.faults - MAX_NOTES)
+    self.notes[#self.notes + 1] = ("Further lines with a fault: %d."):format(self.faults - MAX_NOTES)
   end
   return self
 end

@@ -143,7 +143,10 @@ local function plain_summary(summary)
   for index, action in ipairs(ACTIONS) do
     items[index] = ("<li>%s: %d</li>"):format(action, summary.actions[action])
   end
-  return ("<p>%d decisions. The table needs JavaScript.</p><ul>%s</ul>"):format(summary.rows, table.concat(items))
+  return ("<p>%s. The table needs JavaScript.</p><ul>%s</ul>"):format(
+    text.count(summary.rows, "decision"),
+    table.concat(items)
+  )
 end
 
 local function source_text(source)

@@ -82,7 +82,9 @@ local function pieces_of(handle, file)
   local is_pipe = io.type(handle) == "file" and handle ~= io.stdin and not file.is_whole
   return function()
     local piece, problem
-    if is_pipe then
+    if is_pipe and io.type(handle) ~= "file" then
+      return nil -- it was closed at its end
+    elseif is_pipe then
       piece, problem = read_line(handle)
     else
       piece, problem = handle:read(PIECE)
@@ -97,20 +99,6 @@ local function pieces_of(handle, file)
   end
 end
 
--- Reads with some pieces put back in front.
-local function after(pieces, problem, read)
-  local index = 0
-  return function()
-    index = index + 1
-    if pieces[index] then
-      return pieces[index]
-    elseif problem then
-      return nil, problem
-    end
-    return read()
-  end
-end
-
 -- A reader that has at least `count` bytes before it, and those bytes.
 local function peek(read, count)
   local pieces, size, problem = {}, 0, nil
@@ -122,7 +110,17 @@ local function peek(read, count)
     end
     pieces[#pieces + 1], size = piece, size + #piece
   end
-  return after(pieces, problem, read), table.concat(pieces)
+  local index, beginning = 0, table.concat(pieces)
+  return function()
+    index = index + 1
+    if pieces[index] then
+      return pieces[index]
+    elseif problem then
+      return nil, problem
+    end
+    return read()
+  end,
+    beginning
 end
 
 local refusals = {

@@ -149,18 +149,15 @@ function Rows:dialect_of(row, has_quotes)
   if not has_quotes and not content:find(ANY_SEPARATOR) and self:form_of(fields, 1) == "list" then
     return "spaced"
   end
-  local missing = self.options.needs and self.options.needs[1] or "address"
-  local wanted = self.options.address_column
-  local shown = text.printable(row, 300)
-  if wanted then
-    return nil, ("the file has no column %s; its first line is: %s"):format(text.show(wanted), shown)
-  end
-  local advice = self.options.needs and "" or ". --address-column NAME names it"
+  local missing = self.options.needs and self.options.needs[1] or self.options.address_column
+  local advice = missing and "" or ". --address-column NAME names it"
   for word in bare:gmatch "[^,;\t]+" do
-    local nearest = not self.options.needs and text.nearest(plain_name(word), names_of.address)
+    local nearest = not missing and text.nearest(plain_name(word), names_of.address)
     advice = nearest and ("; did you mean '%s'?"):format(nearest) or advice
   end
-  return nil, ("the file has no column '%s', and its first line is: %s%s"):format(missing, shown, advice)
+  missing = text.show(missing or "address")
+  return nil,
+    ("the file has no column %s, and its first line is: %s%s"):format(missing, text.printable(row, 300), advice)
 end
 
 -- Takes the header. Returns its fault, or nil.
@@ -238,7 +235,7 @@ function Rows:next_fields()
           self.names, self.address_at, self.network_at = LIST, 1, count > 1 and 2 or nil
         end
       elseif count and count ~= self.width then
-        fault = ("it has %d fields, and the first line has %d"):format(count, self.width)
+        fault = ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
       end
       if fault then
         return nil, self:failure(fault, line)
@@ -382,7 +379,7 @@ function Rows:invalid(line, problem)
   self.invalid_count = self.invalid_count + 1
   local most = self.options.max_invalid
   if most and self.invalid_count > most then
-    local message = "more than %d rows are invalid, the last one is this: %s. --max-invalid N takes more"
+    local message = "more invalid rows than %d, the last one is this: %s. --max-invalid N takes more"
     return self:failure(message:format(most, problem), line)
   end
 end

@@ -141,8 +141,8 @@ return function(runtime)
       leave()
       runtime.wake(me)
     end
+    timer = timeout and runtime.timer(timeout, wake) -- raises for a time that is too long
     waiters[wake] = true
-    timer = timeout and runtime.timer(timeout, wake)
     pause(me, leave)
   end
 

@@ -23,11 +23,12 @@ if not now then
 end
 ]]
 
--- KEYS: values, index, expiries. Removes expired entries of a space: true where there may be more.
+-- KEYS: values, index, expiries; a batch may change no space. Removes expired entries of a space: true where there may
+-- be more.
 local SWEEP = TIME
-  .. redis.permitted [[{
+  .. redis.permitted [[KEYS[3] and {
   { 'HSET', KEYS[1], 'a', 'b' }, { 'HDEL', KEYS[1], 'a' }, { 'ZADD', KEYS[2], '0', 'a' }, { 'ZREM', KEYS[3], 'a' },
-}]]
+} or {}]]
   .. [[
 local function sweep(values, index, expiries, limit)
   local expired = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, limit)

@@ -17,6 +17,25 @@ function M.read(path, most)
   return content or (not problem and "") or nil, problem
 end
 
+---Replaces a whole file: what is not complete never stands under its name.
+---@param path string
+---@param content string
+---@return boolean|nil
+---@return string|nil problem
+function M.write(path, content)
+  local file, problem = io.open(path .. ".new", "wb")
+  local ok = file
+  if file then
+    ok, problem = file:write(content)
+    local closed, fault = file:close()
+    ok, problem = ok and closed, problem or fault
+  end
+  if ok then
+    ok, problem = os.rename(path .. ".new", path)
+  end
+  return ok and true, problem
+end
+
 ---@param path string
 ---@return boolean
 function M.exists(path)

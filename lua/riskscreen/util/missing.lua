@@ -5,11 +5,11 @@ local packages = {
   argparse = "lua-argparse",
   cjson = "lua-cjson",
   ["dbd.sqlite3"] = "lua-dbi-sqlite3",
+  lxp = "lua-expat",
+  zlib = "lua-zlib",
   libcurl = "libcurl4",
   libhiredis = "libhiredis0.14",
   libmicrohttpd = "libmicrohttpd12",
-  lxp = "lua-expat",
-  zlib = "lua-zlib",
 }
 
 local built_with = {

@@ -10,6 +10,7 @@ local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
+local limiters = require "riskscreen.call.limiter"
 local outboxes = require "riskscreen.watch.outbox"
 local random = require "riskscreen.util.random"
 local row_options = require "riskscreen.options.rows"
@@ -201,17 +202,14 @@ local function change_of(self, entry, row)
   })
 end
 
-local function day_of(time)
-  return ("%d"):format(math.floor(time / DAY))
-end
-
 -- Keeps an entry, the changes in every outbox, and the count of the day: all or nothing.
 local function keep(self, item, entry)
   local rows, meta = rows_to_tell(entry, item), self.meta.name
+  local used = assert(json.encode(tables.pick(self.cap, { "day", "began", "taken" })))
   local changes = {
     { kind = "put", space = self.verdicts.name, key = item.key, value = assert(json.encode(entry)) },
     { kind = "put", space = self.rows.name, key = item.row, value = tostring(self.cycle.number) },
-    { kind = "put", space = meta, key = "used", value = assert(json.encode(self.used)) },
+    { kind = "put", space = meta, key = "cap", value = used },
   }
   for _, row in ipairs(rows) do
     self.serial = self.serial + 1
@@ -291,12 +289,6 @@ local function save_cycle(self)
   })
 end
 
--- Whether the daily cap is reached.
-local function is_capped(self)
-  local cap = self.settings.daily_cap
-  return cap and self.used.day == day_of(self.clock()) and self.used.count >= cap
-end
-
 -- The seconds until the cycle has lasted so long. Its start is a date, because it outlives the program. Where the date
 -- was set back, the wait is no longer than a whole cycle.
 local function left_of(self, seconds)
@@ -304,14 +296,14 @@ local function left_of(self, seconds)
 end
 
 local function screen(self, item)
-  local settings, today = self.settings, day_of(self.clock())
+  local settings = self.settings
   local decision = self.client:screen {
     address = item.address,
     network = item.network,
     policy = settings.policy,
     include = settings.include,
   }
-  self.used = { day = today, count = (self.used.day == today and self.used.count or 0) + 1 }
+  self.cap:take(1)
   self.summary.screened = self.summary.screened + 1
   self.summary.failed = self.summary.failed + (has_failed(decision) and 1 or 0)
   return screened(self, decision, item.entry)
@@ -335,11 +327,11 @@ local function pass(self, spread)
   local next_at = now()
   while item do
     local entry = item.is_screened and item.entry
-    if not entry and is_capped(self) then
+    while not (entry or self.stopped) and self.cap:left() < 1 do
       if not spread then
         return false
       end
-      wait(self, DAY - self.clock() % DAY)
+      wait(self, self.cap:rest())
     end
     wait(self, entry and 0 or next_at - now())
     if self.stopped then
@@ -380,9 +372,10 @@ local function load(self)
       .. "name, or a store of its own"
     error(errors.new("storage", message:format(self.settings.name), { reason = "other_account" }), 0)
   end
-  local cycle, used = ensure(self.meta:get "cycle"), ensure(self.meta:get "used")
+  local cycle, used = ensure(self.meta:get "cycle"), ensure(self.meta:get "cap")
   self.cycle = cycle and json.decode(cycle) or { number = 0, finished = true }
-  self.used = used and json.decode(used) or { day = "", count = 0 }
+  local rule = { cap = self.settings.daily_cap or math.huge, clock = self.clock, now = self.runtime.now }
+  self.cap = limiters.daily(tables.merge(used and json.decode(used) or {}, rule))
   self.serial = tonumber((ensure(self.meta:get "serial"))) or 0
 end
 

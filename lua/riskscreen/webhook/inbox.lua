@@ -145,6 +145,7 @@ end
 
 ---@class riskscreen.Inbox
 ---@field dict? table the shared dict of nginx that holds the inbox's events
+---@field account? string the name of the account whose events come here
 ---@field waiters riskscreen.webhook.Waiters the transactions that await events
 ---@field private authenticate fun(delivery: riskscreen.Delivery): integer|nil, string|nil
 ---@field private handlers table<string, function>
@@ -226,11 +227,21 @@ local function process(self, event, id)
   end
 end
 
+-- Tells the operator of a failure. Where that fails, too, the delivery has its answer nevertheless.
+local function tell(self, failure, event)
+  local ok, problem = protected(function()
+    self.settings.on_failure(failure, event)
+  end)
+  if not ok then
+    report(problem, event)
+  end
+end
+
 local function refuse_failed(self, status, failure, event, stopped)
   if stopped then
     error(failure, 0)
   end
-  self.settings.on_failure(failure, event)
+  tell(self, failure, event)
   return refuse(status, "the event could not be handled")
 end
 
@@ -254,7 +265,7 @@ local function accept(self, event)
   elseif state == "busy" then
     return refuse(503, "the event is being handled", { ["Retry-After"] = RETRY_AFTER })
   elseif state ~= "new" then
-    self.settings.on_failure(problem or "the store cannot say whether the event was handled", event)
+    tell(self, problem or "the store cannot say whether the event was handled", event)
     return refuse(503, "the event cannot be taken now")
   end
   local status = 500
@@ -282,7 +293,7 @@ local function verify(self, delivery)
   if stopped then
     error(genuine, 0)
   elseif not ok then
-    self.settings.on_failure(genuine, { webhookId = "", eventType = "being verified" })
+    tell(self, genuine, { webhookId = "", eventType = "being verified" })
     return 500, "the delivery could not be verified"
   elseif not genuine then
     return 401, type(reason) == "string" and text.printable(reason, 200) or "the delivery is not genuine"
@@ -406,7 +417,9 @@ function M.new(given)
   elseif is_store(handled) then
     handled, place = in_store(handled, settings.account, remember, early)
   end
-  return M.assemble(settings, handled, waiters.new(place, early.ttl))
+  local made = M.assemble(settings, handled, waiters.new(place, early.ttl))
+  made.account = settings.account
+  return made
 end
 
 return M

@@ -255,6 +255,7 @@ rooms.gate = {
     on_review = "likewise",
     monitor = "likewise",
     exempt = "likewise",
+    methods = "decides before any lookup, and keeps nothing",
     block = "likewise",
     review = "likewise",
     unknown = "likewise",

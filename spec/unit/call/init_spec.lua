@@ -66,6 +66,13 @@ describe("a call", function()
     assert_times({ 0, 0.05, 0.15 }, scene)
   end)
 
+  it("has the status and the headers of its answer beside its value", function()
+    local scene = new { answer() }
+    local _, response = scene.risk()
+    assert.same({ 200, 1, 0, false }, { response.status, response.attempts, response.elapsed, response.cached })
+    assert.same({}, response.headers)
+  end)
+
   it("fails with the last failure when all its attempts have failed", function()
     local scene = new { status(500), status(502), status(503) }
     local record, err = scene.risk()
@@ -148,6 +155,19 @@ describe("a call", function()
       scene.client:close()
     end)
     assert.same({ "cancelled", 1, 1 }, { err.kind, err.attempts, #scene.requests })
+  end)
+
+  it("is cancelled when a hook closes the client", function()
+    local scene
+    scene = new({ answer() }, {
+      on = {
+        request = function()
+          scene.client:close()
+        end,
+      },
+    })
+    local _, err = scene.risk()
+    assert.same({ "cancelled", false, 0, 0 }, { err.kind, err.sent, err.attempts, #scene.requests })
   end)
 end)
 
@@ -593,6 +613,32 @@ describe("a client's statistics", function()
     assert.near(0.2, stats.latency.requests.max, 1e-9)
     assert.is_true(stats.bytes_sent > 10)
     assert.equal(400, stats.bytes_received)
+  end)
+
+  it("count the duration of each request, also where it is that of its call", function()
+    local scene = new { answer(0.1), status(503, nil, 0.2), answer(0.4), status(400) }
+    scene.risk()
+    scene.risk()
+    scene.risk()
+    local stats = scene.client:stats()
+    local calls, requests = stats.latency.calls, stats.latency.requests
+    assert.same({ 3, 4, 3 }, { calls.count, requests.count, stats.operations.getAddressRisk.latency.count })
+    assert.near(0.1 + 0.2 + 0.4, requests.sum, 1e-9)
+    assert.near(0.4, requests.max, 1e-9)
+  end)
+
+  it("no longer count a call that its transport has left with an error", function()
+    local scene = new { "broken" }
+    for _ = 1, 3 do
+      assert.is_false(pcall(scene.risk))
+    end
+    scene.plan[1] = answer()
+    assert(scene.risk())
+    assert(scene.risk())
+    collectgarbage()
+    collectgarbage()
+    local stats = scene.client:stats()
+    assert.same({ 5, 2, 0, 0, 0 }, { stats.calls, stats.succeeded, stats.failed, stats.cancelled, stats.in_flight })
   end)
 
   it("hold the status of its limit and its circuit", function()

@@ -101,7 +101,233 @@ describe("the configuration", function()
     assert.matches("must be 'name = value'", err, 1, true)
   end)
 
+  it("shows no line, pair or name of a setting that may be a key", function()
+    local env = { XDG_CONFIG_HOME = directory }
+    for _, line in ipairs {
+      "access_key: " .. KEY,
+      "access_key " .. KEY,
+      "access-key = " .. KEY,
+      KEY,
+      "hunter2hunter2==",
+      "access_key\t=" .. KEY,
+    } do
+      local path = write("default.conf", "timeout = 4\n" .. line .. "\n")
+      local status, out, err = run({ "config", "show" }, { env = env })
+      assert.equal(4, status)
+      assert.matches(path .. ":2: ", err, 1, true)
+      assert.is_nil((out .. err):find(KEY, 1, true), line)
+      assert.is_nil((out .. err):find("hunter2", 1, true), line)
+    end
+    os.remove(home .. "/default.conf")
+    for _, pair in ipairs { "access_key:" .. KEY, KEY, "access_key " .. KEY, "hunter2hunter2==" } do
+      for _, arguments in ipairs {
+        { "config", "show", "--set", pair },
+        { "call", "getAddressRisk", "-n", "eth", (pair:gsub("=", ":")) },
+        { "risk", "0x12", "-n", "eth", "--access-key-file", pair, "--base-url", "http://127.0.0.1:1" },
+      } do
+        local status, out, err = run(arguments, { env = env })
+        assert.equal(4, status)
+        assert.is_nil((out .. err):find(KEY, 1, true), pair)
+        assert.is_nil((out .. err):find("hunter2", 1, true), pair)
+      end
+    end
+  end)
+
+  it("shows the program of access_key_command, and not its arguments", function()
+    for command, expected in pairs {
+      ["printf " .. KEY] = "printf …",
+      ["/usr/bin/pass show riskscreen"] = "/usr/bin/pass …",
+      ["TOKEN=" .. KEY .. " vault read key"] = "…",
+      [KEY] = "…",
+    } do
+      local rows = shown({}, { RISKSCREEN_ACCESS_KEY_COMMAND = command })
+      assert.equal(expected, rows.access_key_command.value)
+    end
+  end)
+
+  it("shows the path of a key file only where there is one, because the text may be the key", function()
+    local path = write("key", KEY)
+    for _, name in ipairs { "access_key_file", "journal_key_file" } do
+      local variable = "RISKSCREEN_" .. name:upper()
+      assert.equal(path, shown({}, { [variable] = path })[name].value)
+      assert.equal("… (no such file)", shown({}, { [variable] = KEY })[name].value)
+      for _, verb in ipairs { { "config", "list" }, { "doctor" } } do
+        local _, out, err = run(verb, { env = { [variable] = KEY, RISKSCREEN_BASE_URL = "http://127.0.0.1:1" } })
+        assert.is_nil((out .. err):find(KEY, 1, true), verb[1])
+      end
+    end
+  end)
+
+  it("refuses a variable whose name is nearly one of ours", function()
+    for name, nearest in pairs {
+      RISKSCREEN_TIMOUT = "RISKSCREEN_TIMEOUT",
+      RISKSCREEN_BASE_ULR = "RISKSCREEN_BASE_URL",
+      RISKSCREEN_ACCES_KEY = "RISKSCREEN_ACCESS_KEY",
+      RISKSCREEN_LIST_DENY = "RISKSCREEN_LISTS_DENY",
+      RISKSCREEN_network = "RISKSCREEN_NETWORK",
+      RISKSCREEN_REDIS_URI = "RISKSCREEN_REDIS_URL",
+    } do
+      local status, _, err = run({ "networks" }, { env = { [name] = KEY } })
+      assert.equal(4, status, name)
+      assert.matches(("the variable %s is unknown; did you mean '%s'?"):format(name, nearest), err, 1, true)
+      assert.is_nil(err:find(KEY, 1, true))
+    end
+  end)
+
+  it("passes over the variables of Kubernetes and of other programs", function()
+    local env = {}
+    for _, name in ipairs {
+      "SERVICE_HOST",
+      "SERVICE_PORT",
+      "SERVICE_PORT_HTTP",
+      "PORT",
+      "PORT_8080_TCP",
+      "PORT_8080_TCP_PROTO",
+      "PORT_8080_TCP_PORT",
+      "PORT_8080_TCP_ADDR",
+      "PROXY_SERVICE_HOST",
+      "PROXI_PORT",
+      "FLEET_KEY",
+      "SEED",
+      "LUA",
+      "COVERAGE",
+      "TESTS",
+      "REDIS_URL",
+      "WATCH_SECRET",
+      "WEBHOOK_SECRET",
+    } do
+      env["RISKSCREEN_" .. name] = "tcp://10.0.0.1:80"
+    end
+    env.RISKSREEN_TIMEOUT = "4"
+    assert.equal(0, (run({ "networks" }, { env = env })))
+  end)
+
+  it("takes a flag before --set", function()
+    local rows = shown({ "--timeout", "1", "--set", "timeout=2" }, {})
+    assert.equal("1", rows.timeout.value)
+  end)
+
+  it("writes a setting to a profile, which it makes, and removes it", function()
+    local env = { XDG_CONFIG_HOME = directory .. "/it's new" }
+    local path = env.XDG_CONFIG_HOME .. "/riskscreen/staging.conf"
+    local function set(...)
+      return run({ "config", "set", "--profile", "staging", ... }, { env = env })
+    end
+    assert.equal(0, (set("timeout", "4")))
+    assert.equal(0, (set("lists.deny", "/a b", "/c")))
+    local file = assert(io.open(path, "a"))
+    file:write "# ours\n"
+    file:close()
+    assert.equal(0, (set("timeout", "5")))
+    assert.equal(0, (set("network", "btc")))
+    assert.equal(0, (set "lists.allow"))
+    local rows = shown({ "--profile", "staging" }, env)
+    assert.same({ "5", "btc", "/a b, /c" }, { rows.timeout.value, rows.network.value, rows["lists.deny"].value })
+    assert.equal(0, (set "lists.deny"))
+    local content = {}
+    for line in io.lines(path) do
+      content[#content + 1] = line
+    end
+    assert.same({ "# ours", "timeout = 5", "network = btc" }, content)
+    -- It may hold the password of a proxy.
+    assert.equal(tonumber("600", 8), require("riskscreen.system").permissions(path))
+    for _, mode in ipairs { "640", "644" } do
+      os.execute(('chmod %s "%s"'):format(mode, path))
+      assert.equal(0, (set("timeout", "6")))
+      assert.equal(tonumber(mode, 8), require("riskscreen.system").permissions(path))
+    end
+  end)
+
+  it("writes nothing to a profile that a later run would refuse", function()
+    local env = { XDG_CONFIG_HOME = directory }
+    for _, arguments in ipairs {
+      { "timout", "4" },
+      { "timeout", "soon" },
+      { "timeout", "1", "2" },
+      { "network", "ethreum" },
+      { "account", "a\nbase_url = https://risk.example" },
+      { "account", " a" },
+      { "sandbox", "maybe" },
+      { "access_key", KEY },
+      { "profile", "other" },
+    } do
+      local status, out, err = run({ "config", "set", arguments[1], arguments[2], arguments[3] }, { env = env })
+      assert.equal(4, status, arguments[1])
+      assert.is_nil((out .. err):find(KEY, 1, true))
+      assert.is_nil(io.open(home .. "/default.conf"))
+    end
+  end)
+
+  it("lists every setting with its meaning", function()
+    local status, out = run(
+      { "config", "list", "--json" },
+      { env = { RISKSCREEN_PROXY = "http://u:" .. KEY .. "@h:1" } }
+    )
+    assert.equal(0, status)
+    local meanings = {}
+    for _, row in ipairs(cjson.decode(out)) do
+      meanings[row.name] = row.meaning
+    end
+    assert.matches("Time limit of a whole call", meanings.timeout, 1, true)
+    assert.is_string(meanings["lists.max_shrink"])
+    assert.is_nil(out:find(KEY, 1, true))
+  end)
+
+  it("suggests the network that is meant, and names -n where there is none", function()
+    local arguments = { "screen", "0x0000000000000000000000000000000000000001", "--sandbox" }
+    local status, _, err = run(arguments, { env = {} })
+    assert.equal(4, status)
+    assert.matches("-n NETWORK is required; riskscreen networks lists them", err, 1, true)
+    for name, nearest in pairs { ethreum = "ethereum", tronn = "tron", zksnc = "zksync" } do
+      for _, env in ipairs { { RISKSCREEN_NETWORK = name }, {} } do
+        local given = { arguments[1], arguments[2], arguments[3] }
+        given[4], given[5] = not next(env) and "-n" or nil, not next(env) and name or nil
+        status, _, err = run(given, { env = env })
+        assert.equal(4, status)
+        assert.matches(("did you mean '%s'?"):format(nearest), err, 1, true)
+      end
+    end
+    for _, verb in ipairs {
+      { "risk", "0x12" },
+      { "entities", "0x12" },
+      { "kyt", "submit", "0x12" },
+      { "kyt", "screen", "0x12" },
+      { "call", "getAddressRisk", "address=0x12" },
+      { "blacklist", "add", "0x12" },
+      { "screen", "--file", "examples/README.md", "--address-column", "x" },
+    } do
+      status, _, err = run(verb, { env = {} })
+      assert.equal(4, status, verb[1])
+      assert.is_truthy(err:find("-n NETWORK", 1, true) or verb[1] == "screen", err)
+    end
+  end)
+
   it("shows no password of a URL, not even of one that is refused", function()
+    for _, url in ipairs {
+      "https://risk.example/?key=hunter2",
+      "https://user:hunter2@risk.example",
+      "https://user:hunter2%40risk.example",
+      "https:user:hunter2@risk.example/",
+      "//user:hunter2@risk.example",
+      "https://user:hunter2",
+      "user:hunter2@risk.example?hunter2#hunter2",
+      "https://user:hun?ter2hunter2@risk.example",
+      "https://risk.example@x?hunter2",
+    } do
+      for _, name in ipairs { "RISKSCREEN_BASE_URL", "RISKSCREEN_PROXY" } do
+        for _, verb in ipairs { "show", "list" } do
+          local _, out, err = run({ "config", verb, "--json" }, { env = { [name] = url } })
+          assert.is_nil((out .. err):find("hunter2", 1, true), name .. " " .. url)
+        end
+        local env = { RISKSCREEN_ACCESS_KEY = KEY, RISKSCREEN_BASE_URL = "http://127.0.0.1:1", [name] = url }
+        local update = { "list", "update", "-o", directory .. "/x", "--url", url }
+        for _, verb in ipairs { { "usage" }, { "doctor" }, update } do
+          local _, out, err = run(verb, { env = env })
+          assert.is_nil((out .. err):find("hunter2", 1, true), verb[1] .. " " .. name .. " " .. url .. err)
+          assert.is_nil((out .. err):find(KEY, 1, true))
+        end
+      end
+    end
     for proxy, expected in pairs {
       ["http://user:secret@proxy.example:1"] = "http://***@proxy.example:1",
       ["http://user:a@secret@proxy.example"] = "http://***@proxy.example",

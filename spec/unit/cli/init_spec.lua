@@ -174,6 +174,31 @@ describe("an allow of the sandbox", function()
     assert.equal(0, (run { "screen", "--file", path, "--dry-run" }))
   end)
 
+  it("goes on only in the output that its run has written", function()
+    local path, output = temporary.path "addresses.csv", temporary.path "results"
+    temporary.write(path, "address,network\n" .. address "clean-eth" .. ",eth\n")
+    for _, format in ipairs { "--csv", "--jsonl" } do
+      local line = { "screen", "--sandbox", "--file", path, "-o", output, format }
+      assert.equal(0, (run(tables.concat(line, { "--force" }))))
+      local whole = temporary.read(output)
+      assert.equal(0, (run(tables.concat(line, { "--resume" }))))
+      local foreign = { "", whole:sub(1, -2), whole:sub(1, -2) .. "x", (("a,b\n"):rep(1000):gsub("\n", "; ")) }
+      for _, content in ipairs(foreign) do
+        temporary.write(output, content)
+        local status, _, err = run(tables.concat(line, { "--resume" }))
+        assert.equal(4, status)
+        assert.matches("results is not what the run has recorded; it was changed", err)
+        assert.equal(content, temporary.read(output))
+        collectgarbage() -- the end of the program releases the lock of the state
+        collectgarbage()
+      end
+      -- What a killed run has written after its last record is written anew.
+      temporary.write(output, whole .. "1,0x")
+      assert.equal(0, (run(tables.concat(line, { "--resume" }))))
+      assert.equal(whole, temporary.read(output))
+    end
+  end)
+
   it("has that status for a transaction", function()
     local policy = temporary.path "policy.lua"
     temporary.write(

@@ -33,7 +33,7 @@ describe("riskscreen watch", function()
     assert.equal(1, #changes)
     assert.equal("block", changes[1].action)
     assert.equal("C-1", changes[1].fields.customer)
-    assert.matches("2 screened, 1 changed, 0 without an answer, 0 changes wait", err, 1, true)
+    assert.matches("2 screened, 1 changed, 0 without an answer, 0 waiting", err, 1, true)
     status, out = run(arguments)
     assert.equal(0, status)
     assert.equal("", out)
@@ -111,6 +111,22 @@ describe("riskscreen watch", function()
       assert.equal(4, status, err)
       assert.same({ "broken.csv", "customers.csv" }, temporary.names())
     end
+  end)
+
+  it("needs the network of the rows, as every verb that reads rows does", function()
+    local plain = temporary.path "plain.csv"
+    temporary.write(plain, "address\n" .. address "clean-eth" .. "\n")
+    for _, line in ipairs {
+      { "watch", "--sandbox", "--once", "--file", plain },
+      { "screen", "--sandbox", "--file", plain },
+      { "blacklist", "import", "--sandbox", plain },
+    } do
+      local status, out, err = run(line)
+      assert.equal(4, status, line[1])
+      assert.equal("", out)
+      assert.matches("the file has no column 'network': give -n NETWORK", err, 1, true)
+    end
+    assert.same({ "customers.csv", "plain.csv" }, temporary.names())
   end)
 
   it("refuses to watch the sandbox that nobody asked for", function()

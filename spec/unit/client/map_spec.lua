@@ -104,6 +104,16 @@ describe("map", function()
     assert.is_false((pcall(run)))
   end)
 
+  it("ends where a pipe has nothing, or less than four bytes", function()
+    for text, count in pairs { [""] = 0, a = 1, ["a\\n"] = 1, ["ab"] = 1, ["a\\nb"] = 2 } do
+      local pipe, seen = assert(io.popen(("printf '%s'"):format(text))), 0
+      for _ in map(pipe, string.upper) do
+        seen = seen + 1
+      end
+      assert.equal(count, seen, text)
+    end
+  end)
+
   it("raises when the program behind a pipe fails", function()
     local lines = {}
     local pipe = assert(io.popen "echo one; echo two; exit 3")

@@ -135,7 +135,7 @@ for _, way in ipairs(support.ways) do
       end)
       file:close()
       assert.is_false(ok)
-      assert.matches("more than 5 rows are invalid", err.message, 1, true)
+      assert.matches("more invalid rows than 5", err.message, 1, true)
       assert.is_true(count <= 5)
     end)
 

@@ -3,6 +3,7 @@ local json = require "riskscreen.json"
 local recorder = require "spec.support.recorder"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.support.sandbox"
+local tables = require "riskscreen.util.tables"
 
 local clean, high = sandbox.scenario "clean-eth", sandbox.scenario "high-eth"
 
@@ -44,6 +45,53 @@ describe("a decision about an answer that holds the access key", function()
       assert.is_nil(tostring(decision):find(spelling, 1, true))
     end)
   end
+
+  -- The texts of a decision, but for those of the service's answer itself.
+  local function texts_of(value)
+    local texts = {}
+    for name, member in pairs(value) do
+      texts[#texts + 1] = type(member) == "string" and member or nil
+      if type(member) == "table" and name ~= "record" and name ~= "rule" then
+        texts[#texts + 1] = texts_of(member)
+      end
+    end
+    return table.concat(texts, "\n")
+  end
+
+  it("shows it in no reason, whatever the action", function()
+    local risk = { riskLevel = "high", riskType = "scam", riskSource = "Provider" }
+    local actions = {}
+    for _, field in ipairs { "riskLevel", "riskType", "riskSource" } do
+      for _, beginning in ipairs { "", ("x"):rep(100) } do
+        local odd = tables.merge(risk, { [field] = beginning .. KEY })
+        for _, case in ipairs {
+          { KEY, { odd, risk } },
+          { KEY, { odd } },
+          {
+            function()
+              return KEY
+            end,
+            { odd, risk },
+          },
+        } do
+          local function transport(request)
+            local data = { address = request.target:match "address=(%w+)", network = "eth", risks = case[2] }
+            return recorder.reply(200, { success = true, code = 1, data = data })
+          end
+          local client = riskscreen.new { transport = transport, access_key = case[1] }
+          for _ = 1, 2 do
+            local decision = client:screen { address = clean.address, network = "eth" }
+            actions[decision.action] = true
+            assert.is_nil(texts_of(decision):find(KEY, 1, true), field)
+            assert.is_nil(tostring(decision):find(KEY, 1, true), field)
+            assert.equal(beginning .. KEY, decision.record.risks[1][field])
+            assert.is_nil(texts_of(client:decide(decision.record)):find(KEY, 1, true), field)
+          end
+        end
+      end
+    end
+    assert.same({ block = true, unknown = true }, actions)
+  end)
 end)
 
 describe("a screening that is refused before a call", function()

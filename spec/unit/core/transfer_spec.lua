@@ -206,7 +206,18 @@ describe("a transfer", function()
 
   it("gives the text of the body with the decoded one", function()
     local _, _, transfer = exchange({}, { 200, nil, ' {"a":[1]}' })
-    assert.same({ { a = { 1 } }, 10, ' {"a":[1]}' }, { transfer:take(true) })
+    assert.same({ { a = { 1 } }, 10, ' {"a":[1]}' }, { transfer:take("text") })
+  end)
+
+  it("gives a head, from which headers and times are made later", function()
+    local _, _, transfer = exchange({}, { 200, { ["X-One"] = "a" }, "[]" })
+    local _, size, head = transfer:take "head"
+    local headers, times = core.details(head)
+    assert.same({ 2, "a" }, { size, headers["x-one"] })
+    assert.is_true(times.total > 0)
+    assert.has_error(function()
+      core.details "x-one: a"
+    end)
   end)
 
   it("stays open where take gives nothing: another status, no JSON, no body", function()

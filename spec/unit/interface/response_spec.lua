@@ -20,10 +20,7 @@ local list = operations.by_name.listBlacklistAddresses
 local function interpret(operation, reply, parameters)
   local reader = response.reader(operation)
   local value, other = response.interpret(reader, parameters or samples.of(operation), reply, context)
-  if value == nil then
-    return nil, other
-  end
-  return value, response.response(reply, other)
+  return value, other
 end
 
 -- The interpretation of a good answer after `change`.
@@ -45,11 +42,8 @@ describe("a good answer", function()
     if operation.path then
       it("to " .. operation.name .. " is its data", function()
         local parameters, body = samples.of(operation)
-        local value, result = interpret(operation, recorder.reply(200, body, { ["x-a"] = "b" }), parameters)
+        local value = interpret(operation, recorder.reply(200, body), parameters)
         assert.same(body.data == nil and true or body.data, value)
-        assert.equal(200, result.status)
-        assert.same({ ["x-a"] = "b" }, result.headers)
-        assert.is_false(result.cached)
       end)
     end
   end
@@ -121,15 +115,15 @@ describe("a good answer", function()
 
   it("carries the pages of a list", function()
     local _, body = samples.of(list)
-    local _, result = interpret(list, recorder.reply(200, body))
-    assert.same({ current_page = 1, per_page = 10, total_pages = 1, total_items = 2 }, result.pagination)
+    local _, pagination = interpret(list, recorder.reply(200, body))
+    assert.same({ current_page = 1, per_page = 10, total_pages = 1, total_items = 2 }, pagination)
   end)
 
   it("may lack the pages of a list", function()
-    local _, result = changed(list, function(body)
+    local _, pagination = changed(list, function(body)
       body.pagination = nil
     end)
-    assert.is_nil(result.pagination)
+    assert.is_nil(pagination)
   end)
 
   it("to an operation without a published payload is that payload, or true", function()

@@ -269,6 +269,56 @@ describe("a journal", function()
     assert.equal("some other log\n", temporary.read(path))
   end)
 
+  it("leaves every file alone that is no journal", function()
+    local contents = { '{"version":3,"id":"3198bc9c","crypto":{}}', "0xdead", "a,b\n1,2", "a,b\n1,2\n" }
+    for _, content in ipairs { "{}\n{", "\n", " " } do
+      contents[#contents + 1] = content
+    end
+    contents[#contents + 1] = ("x"):rep(200000)
+    contents[#contents + 1] = ("x"):rep(100000) .. "\n" .. ("y"):rep(100000)
+    contents[#contents + 1] = '{"id":"0123456789abcdef01234567","time":"2026-01-01T00:00:00Z","secret":1}'
+    for _, content in ipairs(contents) do
+      temporary.write(path, content)
+      for _, buffer in ipairs { false, 10 } do
+        local journal, err = journals.file(path, { buffer = buffer or nil, on_failure = function() end })
+        if journal then
+          record_some(journal, 1)
+          journal, err = journal:flush()
+        end
+        assert.is_nil(journal)
+        assert.equal("damaged", err.reason)
+        assert.equal(content, temporary.read(path))
+        assert.same({ "decisions.jsonl" }, temporary.names())
+      end
+    end
+  end)
+
+  it("leaves a file alone that has the name of the head file, and is none", function()
+    for _, content in ipairs { "notes\n", '{"some":"settings"}', ("x"):rep(5000) } do
+      temporary.write(path .. ".head", content)
+      local journal, err = journals.file(path)
+      assert.is_nil(journal)
+      assert.equal("damaged", err.reason)
+      assert.matches("head is not the head of a journal", err.message)
+      assert.equal(content, temporary.read(path .. ".head"))
+    end
+  end)
+
+  it("removes a torn line that is the first of its file", function()
+    record_some(open(), 1)
+    local whole = temporary.read(path)
+    os.remove(path)
+    os.remove(path .. ".head")
+    open() -- killed in its first line
+    temporary.write(path, whole:sub(1, 50))
+    record_some(open(), 2)
+    assert(open():rotate())
+    temporary.write(path, whole:sub(1, 50))
+    record_some(open(), 1)
+    local report = journals.verify(path)
+    assert.same({ true, 3 }, { report.ok, report.lines })
+  end)
+
   it("refuses to go on after a file that was cut or lost", function()
     local journal = open()
     record_some(journal, 4)
@@ -277,11 +327,11 @@ describe("a journal", function()
     temporary.write(path, whole:match "^(.-\n.-\n)")
     local _, err = journals.file(path)
     assert.equal("damaged", err.reason)
-    assert.matches("ends at line 2, but 4 lines were written", err.message)
+    assert.matches("ends at line 2, but line 4 was written", err.message)
     os.remove(path)
     _, err = journals.file(path)
     assert.equal("damaged", err.reason)
-    assert.matches("missing or empty, but 4 lines were written", err.message)
+    assert.matches("missing or empty, but line 4 was written", err.message)
   end)
 
   it("refuses to begin a second chain beside older files", function()
@@ -335,6 +385,15 @@ describe("a journal", function()
     report = journals.verify(path)
     assert.is_true(report.ok)
     assert.equal(5, report.first)
+  end)
+
+  it("says why it cannot rotate", function()
+    local journal = open()
+    record_some(journal, 1)
+    temporary.write(path .. ".1", "something else")
+    local ok, err = journal:rotate()
+    assert.is_nil(ok)
+    assert.matches("exists; move it away", err.message)
   end)
 
   it("goes on after a program that ended in the middle of a rotation", function()
@@ -428,6 +487,78 @@ describe("a journal", function()
     assert.equal("storage", err.kind)
     assert.equal("full", err.reason)
     assert.matches("No space left", err.message)
+  end)
+
+  -- A head file that can be locked, and not written.
+  local function fill_head()
+    os.remove(path .. ".head")
+    assert(os.execute(("ln -s /dev/full '%s.head'"):format(path)))
+  end
+
+  local function seqs_and_losses()
+    local shown = {}
+    for entry in journals.entries(path) do
+      shown[#shown + 1] = entry.lost and "lost" or entry.seq
+    end
+    return shown
+  end
+
+  it("writes a line once, and counts it as written, where the disk has no room for the head", function()
+    for _, buffer in ipairs { false, 10 } do
+      os.execute(("rm -f '%s' '%s.head'"):format(path, path))
+      record_some(open(), 1)
+      fill_head()
+      local journal = open { sync = 0, buffer = buffer or nil }
+      for _ = 1, 2 do
+        record_some(journal, 1)
+        assert(journal:flush())
+      end
+      assert.same({ lost = 0, waiting = 0, written = 2, repaired = 0 }, journal:stats())
+      assert.is_nil(journal:close())
+      os.remove(path .. ".head")
+      record_some(journal, 1)
+      assert(journal:close())
+      assert.same({ 1, 2, 3, 4 }, seqs_and_losses())
+      assert.is_true(journals.verify(path).ok)
+    end
+  end)
+
+  it("counts a line as lost, and removes it, where it cannot be synchronised", function()
+    local system = require "riskscreen.system"
+    local sync = system.sync
+    finally(function()
+      system.sync = sync
+    end)
+    local journal = open { sync = 0, on_failure = function() end }
+    record_some(journal, 1)
+    function system.sync() end
+    record_some(journal, 1)
+    assert.equal(1, journal:stats().lost)
+    system.sync = sync
+    record_some(journal, 1)
+    assert(journal:close())
+    assert.same({ 1, "lost", 3 }, seqs_and_losses())
+  end)
+
+  it("writes the lines of a flush that waits when another flush comes first, and writes them once", function()
+    if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then
+      return pending "PUC Lua 5.1 cannot yield across pcall"
+    end
+    local journal = open { buffer = 10, sleep = coroutine.yield }
+    record_some(journal, 3)
+    local lock = assert(io.open(path .. ".head", "a+b"))
+    assert(require("riskscreen.system").lock(lock))
+    local waiting = coroutine.wrap(function()
+      return journal:flush()
+    end)
+    waiting()
+    lock:close()
+    assert(journal:flush())
+    assert.same({ 1, 2, 3 }, seqs_and_losses())
+    record_some(journal, 1)
+    assert.is_true(waiting())
+    assert.same({ 1, 2, 3, 4 }, seqs_and_losses())
+    assert.equal(0, journal:stats().waiting)
   end)
 
   it("keeps lines in a buffer until they are flushed", function()

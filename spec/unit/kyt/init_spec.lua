@@ -53,6 +53,31 @@ local function here()
 end
 
 describe("the result of a transaction", function()
+  it("goes to nobody where transactions of two accounts have its requestId", function()
+    local inbox = new_inbox()
+    local transactions = {}
+    for index, account in ipairs { "a", "b" } do
+      local client = new_client({ inbox = inbox, account = account, identity = "recorder" }, submitted)
+      transactions[index] = client.kyt:submit { network = "eth", hash = "0xabc" .. index }
+    end
+    deliver(inbox, "w1", { requestId = "r1", status = 1003, maxScore = "0" })
+    for _, transaction in ipairs(transactions) do
+      assert.equal("timeout", select(2, transaction:await { timeout = 0.01 }).kind)
+    end
+  end)
+
+  it("comes from no inbox of another account", function()
+    for _, store in ipairs { false, riskscreen.store.memory() } do
+      local inbox = new_inbox { accept_unauthenticated = true, store = store or nil, account = "a" }
+      local message = "inbox has the events of the account 'a', and this client's account is 'b'"
+      assert.has_error(function()
+        new_client { inbox = inbox, account = "b", identity = "recorder" }
+      end, message)
+      new_client { inbox = inbox, account = "a", identity = "recorder" }
+      new_client { inbox = inbox }
+    end
+  end)
+
   it("keeps a null strategy for the policy, and no other null member", function()
     local policy = riskscreen.score_policy { rules = { { score_below = "30", action = "allow" } } }
     local data = { requestId = "r1", status = 1003, maxScore = "1", customId = json.null }

@@ -132,6 +132,87 @@ describe("a client with a store", function()
     assert.same({}, kept_of(client))
   end)
 
+  local function answer_of(id)
+    return success { requestId = id }
+  end
+
+  it("forgets a submission by every handle of it, and no later one", function()
+    local ways = {
+      function(_, transaction)
+        return transaction
+      end,
+      function(client, transaction)
+        return client.kyt:resume(transaction:ticket())
+      end,
+      function(client)
+        return select(2, client.kyt:kept()())
+      end,
+      function(client)
+        return client.kyt:submit(parameters)
+      end,
+    }
+    for number, way in ipairs(ways) do
+      local client, requests = start(answer_of "r1", answer_of "r2")
+      local handle = way(client, client.kyt:submit(parameters))
+      assert.same({ "r1" }, kept_of(client), number)
+      assert.is_true(handle:forget())
+      assert.same({}, kept_of(client), number)
+      assert.equal("r2", client.kyt:submit(parameters).requestId)
+      assert.is_true(handle:forget())
+      assert.equal("r2", client.kyt:submit(parameters).requestId)
+      assert.equal(2, #requests, number)
+      client.kyt:forget(parameters)
+    end
+  end)
+
+  it("says where a submission cannot be forgotten", function()
+    local client = start(answer_of "r1")
+    local transaction = client.kyt:submit(parameters)
+    local resumed = client.kyt:resume(transaction:ticket())
+    store.backend.apply = function()
+      return nil, riskscreen.errors.new("storage", "the disk is full", { reason = "full" })
+    end
+    for _, handle in ipairs { transaction, resumed } do
+      local forgotten, err = handle:forget()
+      assert.is_nil(forgotten)
+      assert.equal("full", err.reason)
+    end
+    assert.same({ "r1" }, kept_of(client))
+  end)
+
+  it("does not forget a submission by the ticket of another one", function()
+    local client = start(answer_of "r1", answer_of "r2")
+    local first = client.kyt:submit(parameters)
+    client.kyt:submit { network = "eth", hash = "0xdef", direction = "in" }
+    assert.is_true(client.kyt:resume(first:ticket()):forget())
+    assert.same({ "r2" }, kept_of(client))
+  end)
+
+  it("keeps the submission that was made while the answer to an earlier, forgotten one was awaited", function()
+    local calls = 0
+    store = assert(riskscreen.store.sqlite(path))
+    local client
+    client = riskscreen.new {
+      access_key = "key-of-the-keep-specs",
+      store = store,
+      identity = "recorder",
+      account = "specs",
+      transport = function()
+        calls = calls + 1
+        local own = "r" .. calls
+        if calls == 1 then
+          client.kyt:forget(parameters)
+          assert.equal("r2", client.kyt:submit(parameters).requestId)
+        end
+        return answer_of(own)
+      end,
+    }
+    local first = client.kyt:submit(parameters)
+    assert.equal("r1", first.requestId)
+    first:forget()
+    assert.same({ "r2" }, kept_of(client))
+  end)
+
   it("refuses another transaction with a customId that is kept", function()
     local client = start(submitted)
     client.kyt:submit { network = "eth", hash = "0xabc", direction = "in", customId = "mine" }

@@ -164,9 +164,11 @@ end
 -- The event comes to one inbox, and another inbox over the same place brings it to the resumed transaction.
 local function over(make, text)
   local first = make()
-  local transaction = new_client({ inbox = first }, answers(submitted)).kyt:submit(parameters)
+  local account = first.account
+  local transaction = new_client({ inbox = first, account = account }, answers(submitted)).kyt:submit(parameters)
   deliver(first, text)
-  return await(new_client({ inbox = make() }, answers(submitted)).kyt:resume(transaction:ticket()))
+  local client = new_client({ inbox = make(), account = account }, answers(submitted))
+  return await(client.kyt:resume(transaction:ticket()))
 end
 
 local function over_store(store, text)

@@ -1,4 +1,7 @@
+local addresses = require "riskscreen.address"
 local entries = require "riskscreen.lists.entry"
+local index = require "riskscreen.lists.index"
+local spellings = require "spec.support.spellings"
 
 local EVM = "0x12ae66cdc592e10b60f9097a7b0d3c59fce29876"
 
@@ -54,5 +57,26 @@ describe("a row of a list", function()
   it("holds on every network where it is checked as one of a network", function()
     assert.same({ { scope = "*", address = EVM } }, entries.read({ address = EVM, as = "eth" }).places)
     assert.is_nil((entries.read { address = EVM, as = "btc" }))
+  end)
+
+  it("holds on every network where its text is an address, by whichever network it is checked", function()
+    local tried = 0
+    for _, written in pairs(spellings) do
+      for _, address in ipairs(written) do
+        for as in pairs(addresses.network_names) do
+          local entry = entries.read { address = address, as = as }
+          local list = index.new()
+          for _, place in ipairs(entry and entry.places or {}) do
+            list:add(place, "note", 0)
+          end
+          for _, network in ipairs(entry and addresses.networks_of(address) or {}) do
+            local canonical = addresses.validate(address, network)
+            assert.equal("note", (list:find(canonical, network, 0)), ("%s as %s on %s"):format(address, as, network))
+            tried = tried + 1
+          end
+        end
+      end
+    end
+    assert.is_true(tried > 1000)
   end)
 end)

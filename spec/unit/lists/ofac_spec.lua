@@ -96,8 +96,8 @@ local function load(content, size)
     local entry, problem = entries.read(row)
     found[#found + 1] = entry and { entry.places[1].scope, entry.places[1].address, entry.note } or problem
   end
-  function sink.skipped(symbol, line, reason)
-    skipped[#skipped + 1] = { symbol = symbol, line = line, reason = reason }
+  function sink.skipped(symbol, reason)
+    skipped[#skipped + 1] = { symbol = symbol, reason = reason }
   end
   local ok, problem = ofac.load(function()
     local piece = content:sub(at, at + (size or 50) - 1)

@@ -204,7 +204,7 @@ describe("OFAC's file", function()
       row = function(row)
         found[#found + 1] = row.address
       end,
-      skipped = function(symbol, _, _, is_unknown)
+      skipped = function(symbol, _, is_unknown)
         skipped[#skipped + 1] = symbol .. (is_unknown and " unknown" or "")
       end,
     }

@@ -146,13 +146,13 @@ describe_if("a queue whose Redis is replaced by a replica", function()
     local added, err = careful:add("third", inputs())
     assert.is_nil(added)
     assert.is_true(err.retryable)
-    assert.matches("only 0 of 1 replicas", err.message)
+    assert.matches("too few replicas have the last changes (0, not 1)", err.message, 1, true)
     queue:worker({ client = riskscreen.sandbox.client() }):run { drain = true }
     assert.is_true(#queue:results() > 0)
     local results
     results, err = careful:results()
     assert.is_nil(results)
-    assert.matches("only 0 of 1 replicas", err.message)
+    assert.matches("too few replicas have the last changes (0, not 1)", err.message, 1, true)
 
     group.master:kill()
     replica:signal "CONT"

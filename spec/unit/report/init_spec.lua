@@ -170,7 +170,7 @@ describe("a report", function()
     local data, summary = page_of(path "journal.jsonl")
     assert.same({ 2, 1 }, { summary.rows, summary.unreadable })
     assert.equal(
-      "journal.jsonl, line 3 cannot be read and is not counted: 3 decisions could not be recorded here.",
+      "journal.jsonl, line 3 cannot be read and is not counted: decisions that could not be recorded here: 3.",
       data.notes[1]
     )
     local first, second = row_of(data, 1), row_of(data, 2)
@@ -210,7 +210,7 @@ describe("a report", function()
     file_of("report.html", "the earlier page")
     for content, problem in pairs {
       ['address,action\n"a"b,allow\n'] = "r.csv, line 2: text follows a closing quote",
-      ["address,action\na1\na2,allow\n"] = "r.csv, line 2: it has 1 fields, and the first line has 2",
+      ["address,action\na1\na2,allow\n"] = "r.csv, line 2: it has 1 field, and the first line has 2",
       ["address,action\na\255b,allow\n"] = "r.csv, line 2: it has bytes that are not UTF-8",
       ["address,action\n"] = "r.csv: it has no rows",
     } do
@@ -233,7 +233,7 @@ describe("a report", function()
   it("counts further faults without naming them", function()
     local data = page_of(file_of("r.jsonl", "{\n" .. ("{}\n"):rep(30)))
     assert.equal(21, #data.notes)
-    assert.equal("11 more lines have a fault.", data.notes[21])
+    assert.equal("Further lines with a fault: 11.", data.notes[21])
   end)
 
   it("puts several files together", function()

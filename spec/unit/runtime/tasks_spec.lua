@@ -1,9 +1,10 @@
 local errors = require "riskscreen.errors"
 local patience = require "spec.support.patience"
 local riskscreen = require "riskscreen"
-local tasks = require("riskscreen.runtime").tasks
+local runtime = require "riskscreen.runtime"
 
 local run, spawn, gather, sleep = riskscreen.run, riskscreen.spawn, riskscreen.gather, riskscreen.sleep
+local tasks = runtime.tasks
 local signal = tasks.signal
 
 -- PUC Lua 5.1 cannot yield across pcall, so a failure is observed from outside of its task.
@@ -160,6 +161,20 @@ describe("await", function()
       assert.equal("timeout", err.kind)
       go:notify()
       assert.equal("done", task:await())
+    end)
+  end)
+
+  it("leaves later waits whole where its timeout is too long", function()
+    run(function()
+      local child = spawn(function()
+        sleep(0.01)
+      end)
+      if pcall_yields then
+        pcall(child.await, child, 2e9) -- natively it is refused; nginx waits in several pieces
+      end
+      local started = runtime.now()
+      sleep(0.05)
+      assert.is_true(runtime.now() - started >= 0.05)
     end)
   end)
 

@@ -464,6 +464,37 @@ describe("a watch", function()
     assert.is_true(math.abs(midnight - world.times[3]) < 0.001)
   end)
 
+  it("gives the screenings of a day once, whatever date is set meanwhile", function()
+    local world, source = new_world {}, {}
+    for index = 1, 20 do
+      source[index] = ("0x%040x"):format(index)
+    end
+    local started = (math.floor(START / 86400) + 1) * 86400 + 600 -- ten minutes past midnight
+    local step = 0
+    local client = riskscreen.sandbox.client {
+      runtime = world.runtime,
+      clock = function()
+        return started + step + world.runtime.now()
+      end,
+    }
+    local store = riskscreen.store.memory()
+    local function screened(seconds)
+      world.runtime.sleep(seconds)
+      -- Each time as another program: only the store goes on.
+      local request = { source = source, daily_cap = 2, rate = 1000, store = store }
+      return watch_of({ client = client, changes = {} }, request):once().screened
+    end
+    assert.equal(2, screened(0))
+    for _, to in ipairs { -1200, 0, -1200, 0, -1e8, 0, -1e8 } do
+      step = to
+      assert.equal(0, screened(1), to)
+    end
+    assert.equal(2, screened(86400))
+    assert.equal(0, screened(1))
+    step = 0
+    assert.equal(2, screened(1))
+  end)
+
   it("repeats a delivery with longer and longer pauses while it waits", function()
     local world = new_world { [A] = "block" }
     local attempts = {}
@@ -512,7 +543,7 @@ describe("a watch", function()
     local path = temporary.path "customers.csv"
     for content, message in pairs {
       ["customer\nC-1\n"] = "line 1: the file has no column 'address'",
-      ["address,customer\n" .. A .. "\n"] = "line 2: it has 1 fields, and the first line has 2",
+      ["address,customer\n" .. A .. "\n"] = "line 2: it has 1 field, and the first line has 2",
     } do
       temporary.write(path, content)
       local summary, err = watch_of(world, { source = path }):once()

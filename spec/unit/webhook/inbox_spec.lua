@@ -51,6 +51,39 @@ describe("an inbox", function()
     assert.same({ 1, "w1", "r-w1" }, { #handled, handled[1].webhookId, handled[1].data.requestId })
   end)
 
+  it("answers a delivery also where on_failure raises, and the event may come again", function()
+    local fails = true
+    local function fail()
+      if fails then
+        error "it is down"
+      end
+    end
+    local options = {
+      { handlers = { [TYPE] = fail }, on_failure = fail },
+      {
+        fetch = function()
+          fail()
+          return { requestId = "r-w1" }
+        end,
+        on_failure = fail,
+      },
+      {
+        verify = function()
+          fail()
+          return true
+        end,
+        on_failure = fail,
+      },
+    }
+    for _, given in ipairs(options) do
+      fails = true
+      local inbox = new_inbox(given)
+      assert.equal(500, (deliver(inbox, "w1")))
+      fails = false
+      assert.equal(200, (deliver(inbox, "w1")))
+    end
+  end)
+
   it("passes other types to the handler '*'", function()
     local others = {}
     local inbox, handled = new_inbox()

@@ -1,7 +1,6 @@
 -- The rate limit of a client. Calls queue for tokens by priority, and within a priority in the order of their arrival.
 -- The tokens are in bucket.lua, or in shared_bucket.lua if several machines share them.
 local buckets = require "riskscreen.call.limiter.bucket"
-local leases = require "riskscreen.call.limiter.shared_bucket"
 local priorities = require("riskscreen.options.reliability").priorities
 local tables = require "riskscreen.util.tables"
 local time = require "riskscreen.util.time"
@@ -112,12 +111,12 @@ local function await_turn(limiter, entry)
   end
 end
 
--- The cap of a day (UTC): the tokens that its calls have taken. Workers of nginx share it.
+-- The cap of a day (UTC): the tokens that its calls have taken. Workers of nginx share it; a watch keeps it.
 ---@class riskscreen.DailyCap
 ---@field private cap number
----@field private day? integer
----@field private began number monotonic seconds when that day began here
----@field private taken number on that day
+---@field day? integer
+---@field began number monotonic seconds when that day began here
+---@field taken number on that day
 local DailyCap = {}
 
 -- The tokens taken today, and their key in the shared memory.
@@ -151,6 +150,17 @@ end
 
 local M = {}
 
+---A cap of a day. It goes on with `day`, `began` and `taken` of an earlier program. After a restart of the machine the
+---monotonic clock is behind `began`, and the day is counted from now.
+---@param settings { cap: number, clock: (fun(): number), now: (fun(): number), shared?: riskscreen.SharedMemory,
+---prefix?: string, day?: integer, began?: number, taken?: number }
+---@return riskscreen.DailyCap
+function M.daily(settings)
+  local now = settings.now()
+  local kept = { taken = settings.taken or 0, began = math.min(settings.began or now, now) }
+  return tables.object(DailyCap, tables.merge(settings, kept))
+end
+
 ---@param settings riskscreen.BucketSettings|{ daily?: number, shared?: table }
 ---@param runtime { now: (fun(): number), tasks: table }
 ---@param shared? riskscreen.SharedMemory of all workers
@@ -160,15 +170,12 @@ local M = {}
 function M.new(settings, runtime, shared, name, clock)
   local limiter = setmetatable({ now = runtime.now, tasks = runtime.tasks, queue = {} }, Limiter)
   if settings.shared then
-    limiter.bucket = leases.new(settings, runtime.now, clock, name)
+    limiter.bucket = require("riskscreen.call.limiter.shared_bucket").new(settings, runtime.now, clock, name)
   else
     limiter.bucket = buckets.new(settings, runtime.now, shared, name)
     local prefix = ("riskscreen:daily:%s:"):format(tostring(name))
     limiter.daily = settings.daily
-      and tables.object(
-        DailyCap,
-        { cap = settings.daily, clock = clock, now = runtime.now, shared = shared, prefix = prefix, taken = 0 }
-      )
+      and M.daily { cap = settings.daily, clock = clock, now = runtime.now, shared = shared, prefix = prefix }
   end
   return limiter
 end

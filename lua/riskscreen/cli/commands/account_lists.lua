@@ -14,72 +14,25 @@ local report_columns = { "line", "address", "network", "state", "reason" }
 
 local export_columns = { "address", "network", "risks" }
 
-local risk_option = {
-  name = "risk",
-  type = "table",
-  list = true,
-  argument = "LEVEL/TYPE",
-  doc = "Risk of the addresses, such as high/scam. It may be repeated.",
-}
+local risk_option = { name = "risk", type = "table", list = true, argument = "LEVEL/TYPE" }
+risk_option.doc = "Risk of the addresses, or of rows that name none, such as high/scam. It may be repeated."
 
--- "high/scam" or "high / scam / User-Defined" as the fields of a risk; the source is the service's own.
-local function risk_of(written)
-  local level, kind = written:match "^%s*([%w-]+)%s*/%s*([%w-]+)"
-  return level and { riskLevel = level, riskType = kind }
-end
-
-local function risks_of(list, place)
+-- "high/scam;low/porn", perhaps with more after the type, as risks; the source is the service's own.
+local function risks_of(written, place)
   local risks = {}
-  for index, written in ipairs(list) do
-    risks[index] = risk_of(written)
-    if not risks[index] then
-      return nil, ("%s must be such as high/scam (got %s)"):format(place, text.show(written))
+  for part in written:gmatch "[^;]*%S[^;]*" do
+    local level, kind = part:match "^%s*([%w-]+)%s*/%s*([%w-]+)"
+    if not level then
+      return nil, ("%s must be such as high/scam (got %s)"):format(place, text.show(part))
     end
+    risks[#risks + 1] = { riskLevel = level, riskType = kind }
   end
   return risks
 end
 
--- The state of each item after the call, by its position.
-local function states_of(report)
-  local states = {}
-  for _, index in ipairs(report.added) do
-    states[index] = { state = "added" }
-  end
-  for _, state in ipairs { "refused", "uncertain", "unsent" } do
-    for _, fate in ipairs(report[state]) do
-      states[fate.index] = { state = state, reason = (tostring(fate.error):gsub("^riskscreen: ", "")) }
-    end
-  end
-  return states
-end
-
--- Adds items, writes what became of each, and returns the status. A row may have a problem already.
-local function add(context, rows)
-  local items, positions = {}, {}
-  for index, row in ipairs(rows) do
-    if not row.problem then
-      items[#items + 1] = tables.pick(row, { "address", "network", "risks" })
-      positions[#items] = index
-    end
-  end
-  local states, code = {}, status.done
-  if items[1] then
-    local client = context:client()
-    local report, err = client.blacklist:add({ list = items }, { timeout = context.options.timeout })
-    report = report or err.report or error(err, 0)
-    for position, state in pairs(states_of(report)) do
-      states[positions[position]] = state
-    end
-    code = #report.added == #items and status.done or status.unknown
-  end
-  local output = context:output(report_columns)
-  for index, row in ipairs(rows) do
-    local state = states[index] or { state = "invalid", reason = row.problem }
-    output:add(tables.merge(tables.pick(row, { "line", "address", "network" }), state))
-    code = row.problem and code == status.done and status.invalid_rows or code
-  end
-  output:finish()
-  return code
+local function given_risks(context)
+  local risks, problem = risks_of(table.concat(context.options.risk or {}, ";"), "--risk")
+  return risks or status.misuse(problem)
 end
 
 local function problem_of(address, network)
@@ -89,47 +42,60 @@ local function problem_of(address, network)
   return select(2, addresses.validate(address, network))
 end
 
-local function run_add(context)
-  local rows, network = {}, context:network()
-  local risks, problem = risks_of(context.options.risk or {}, "--risk")
-  if not risks then
-    status.misuse(problem)
-  elseif not network then
-    status.misuse "-n NETWORK is required: the addresses' network"
+-- Adds the rows without a problem, writes what became of each, and returns the status.
+local function add(context, rows)
+  local items, sent, code = {}, {}, status.done
+  for _, row in ipairs(rows) do
+    if row.problem then
+      row.state, row.reason, code = "invalid", row.problem, status.invalid_rows
+    else
+      items[#items + 1], sent[#sent + 1] = tables.pick(row, { "address", "network", "risks" }), row
+    end
   end
+  if items[1] then
+    local report, err = context:client().blacklist:add({ list = items }, { timeout = context.options.timeout })
+    report = report or err.report or error(err, 0)
+    for _, index in ipairs(report.added) do
+      sent[index].state = "added"
+    end
+    for _, state in ipairs { "refused", "uncertain", "unsent" } do
+      for _, fate in ipairs(report[state]) do
+        sent[fate.index].state, sent[fate.index].reason = state, tostring(fate.error):gsub("^riskscreen: ", "")
+        code = status.unknown
+      end
+    end
+  end
+  local output = context:output(report_columns)
+  for _, row in ipairs(rows) do
+    output:add(tables.pick(row, report_columns))
+  end
+  output:finish()
+  return code
+end
+
+local function run_add(context)
+  local rows, network, risks = {}, context:network(true), given_risks(context)
   for index, address in ipairs(context.arguments.address) do
-    rows[index] = { address = address, network = network, risks = risks, problem = problem_of(address, network) }
-    if rows[index].problem then
-      status.misuse(rows[index].problem)
+    local problem = problem_of(address, network)
+    rows[index] = { address = address, network = network, risks = risks }
+    if problem then
+      status.misuse(problem)
     end
   end
   return add(context, rows)
 end
 
 local function run_import(context)
-  local input = inputs.open(context, context.arguments.file)
-  local default, problem = risks_of(context.options.risk or {}, "--risk")
-  if not default then
-    status.misuse(problem)
-  end
-  local rows = {}
+  local input, default, rows = inputs.open(context, context.arguments.file), given_risks(context), {}
   for row in input:each() do
     local network = row.network or context:network()
-    local given = {}
-    for written in (tostring(input:field(row, "risks") or "") .. ";"):gmatch "([^;]*);" do
-      given[#given + 1] = written:find "%S" and written or nil
+    local risks, problem = risks_of(tostring(input:field(row, "risks") or ""), "risks")
+    problem = problem_of(row.address, network) or problem
+    if problem then
+      input:count_invalid(row.line, problem)
     end
-    local risks, wrong = risks_of(given, "risks")
-    rows[#rows + 1] = {
-      line = row.line,
-      address = row.address,
-      network = network,
-      risks = risks and (risks[1] and risks or default),
-      problem = problem_of(row.address, network) or wrong,
-    }
-    if rows[#rows].problem then
-      input:count_invalid(row.line, rows[#rows].problem)
-    end
+    rows[#rows + 1] = { line = row.line, address = row.address, network = network, problem = problem }
+    rows[#rows].risks = risks and risks[1] and risks or default
   end
   input:close()
   return add(context, rows)
@@ -174,7 +140,7 @@ return {
     examples = {
       {
         line = "blacklist add 0x00000000000000000000000000000000000b1ac1 -n eth --risk high/scam",
-        what = "One address with a risk",
+        what = "With a risk",
       },
     },
     statuses = statuses,
@@ -186,10 +152,7 @@ return {
     description = "The file has a header with address, and perhaps network and risks, such as high/scam;low/porn. "
       .. "blacklist export writes this form.",
     arguments = { { name = "file", doc = "CSV file, plain or gzip; '-' is stdin." } },
-    options = tables.concat(
-      { tables.merge(risk_option, { doc = "Risk of rows that name none, such as high/scam." }), timeout_option },
-      inputs.options
-    ),
+    options = tables.concat({ risk_option, timeout_option }, inputs.options),
     examples = { { line = "blacklist import ours.csv -n eth --risk high/scam", what = "A file without risks" } },
     statuses = statuses,
     run = run_import,
@@ -197,10 +160,7 @@ return {
   {
     name = "blacklist export",
     summary = "Write the whole blacklist as CSV, for blacklist import.",
-    options = {
-      { name = "output", type = "string", short = "o", argument = "FILE", doc = "File to write; by default stdout." },
-      timeout_option,
-    },
+    options = { option_of.text("output", "FILE", "File to write; by default stdout.", "o"), timeout_option },
     examples = { { line = "blacklist export -o blacklist.csv", what = "Into a file" } },
     run = run_export,
   },

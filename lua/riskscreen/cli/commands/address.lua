@@ -1,6 +1,8 @@
--- riskscreen address check: spellings and checksums of addresses, without the service.
+-- riskscreen address check and networks: spellings and checksums of addresses, and the networks, without the service.
 
 local addresses = require "riskscreen.address"
+local enums = require "riskscreen.interface.enums"
+local lookups = require "riskscreen.policy.lookups"
 local status = require "riskscreen.cli.status"
 
 local columns = { "address", "valid", "networks", "canonical", "problem" }
@@ -31,23 +33,37 @@ local function run(context)
   return code
 end
 
+local function run_networks(context)
+  local output = context:output { "network", "same_as", "lookups" }
+  for _, network in ipairs(enums.values.network) do
+    local canonical, offered = addresses.canonical_network(network), {}
+    for _, lookup in ipairs(lookups.list) do
+      offered[#offered + 1] = lookups.applies(lookup, network) and lookup.name or nil
+    end
+    output:add { network = network, same_as = canonical ~= network and canonical or nil, lookups = offered }
+  end
+  output:finish()
+end
+
 return {
-  name = "address check",
-  summary = "Check the spelling and the checksum of addresses, without a call.",
-  arguments = { { name = "address", count = "+", doc = "Texts to check." } },
-  examples = {
-    {
-      line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-      what = "The networks that an address belongs to",
-    },
-    {
-      line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD -n eth",
-      what = "Why a text is no address of Ethereum",
-    },
+  {
+    name = "networks",
+    summary = "List the networks, with what the service offers for each.",
+    examples = { { line = "networks", what = "The names that -n takes" } },
+    run = run_networks,
   },
-  statuses = {
-    { status = status.done, what = "every text is an address" },
-    { status = status.block, what = "a text is not an address" },
+  {
+    name = "address check",
+    summary = "Check the spelling and the checksum of addresses, without a call.",
+    arguments = { { name = "address", count = "+", doc = "Texts to check." } },
+    examples = {
+      { line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", what = "The networks of an address" },
+      { line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD -n eth", what = "Why a text is no address" },
+    },
+    statuses = {
+      { status = status.done, what = "every text is an address" },
+      { status = status.block, what = "a text is not an address" },
+    },
+    run = run,
   },
-  run = run,
 }

@@ -21,7 +21,7 @@ return {
   summary = "Call any operation by its name in the interface.",
   description = "Operations: " .. table.concat(tables.pluck(operations.list, "name"), ", ") .. ".",
   arguments = {
-    { name = "operation", doc = "Name of the operation." },
+    { name = "operation", doc = "Name of the operation.", completes = tables.pluck(operations.list, "name") },
     { name = "parameters", count = "*", doc = "Its parameters as name=value; a value in [ ] or { } is JSON." },
   },
   options = operation_verbs.call_options,

@@ -11,61 +11,8 @@ local MOST_CLOCK_DIFFERENCE = 60 -- seconds
 local TEST_ADDRESS = "0x0000000000000000000000000000000000000000"
 local TEST_NETWORK = "eth"
 
-local columns = { "check", "result", "detail", "advice" }
-
--- Each check returns a result ("ok", "warning", "failed" or "skipped"), a detail and advice.
-local checks = {}
-
-function checks.installation()
-  local core = require "riskscreen.core"
-  local lua = rawget(_G, "jit") and jit.version or _VERSION -- luacheck: ignore 113
-  return "ok", ("riskscreen %s, %s, %s"):format(version, lua, core.curl_version)
-end
-
-function checks.modules()
-  local missing = {}
-  for _, entry in ipairs {
-    { "riskscreen.server", "the sandbox and webhooks" },
-    { "riskscreen.hiredis", "queues" },
-    { "dbd.sqlite3", "screen --file, watch and stores" },
-    { "zlib", ".gz files" },
-    { "lxp", "OFAC's XML" },
-  } do
-    local found, reason = optional(entry[1])
-    if not found then
-      missing[#missing + 1] = ("for %s: %s"):format(entry[2], reason)
-    end
-  end
-  if missing[1] then
-    return "warning", "optional modules are missing", table.concat(missing, "; ")
-  end
-  return "ok", "riskscreen.server, riskscreen.hiredis, lua-dbi, lua-zlib, lua-expat"
-end
-
-function checks.addresses()
-  -- The same address with one letter wrong must not pass.
-  local valid = addresses.validate("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "eth")
-  local invalid = addresses.validate("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD", "eth")
-  if not valid or invalid then
-    return "failed", "checksums of addresses are computed wrongly", "build the library again"
-  end
-  return "ok", "checksums of addresses are computed"
-end
-
-function checks.configuration(context)
-  local settings = context.configuration
-  local url, key = configuration.get(settings, "base_url"), configuration.key_place(settings, context.world.getenv)
-  if not url and not key then
-    return "warning",
-      "no service is configured: the sandbox answers",
-      "set base_url and an access key; config show lists all"
-  elseif not url then
-    return "failed", "there is an access key and no base_url", "set RISKSCREEN_BASE_URL, or base_url in a profile"
-  elseif not key then
-    return "failed", "there is no access key", "set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command"
-  end
-  return "ok", ("%s (from %s), key from %s"):format(url, settings.values.base_url.source, key)
-end
+-- For the sandbox and webhooks, queues, files and stores, .gz files, and OFAC's XML.
+local optional_modules = { "riskscreen.server", "riskscreen.hiredis", "dbd.sqlite3", "zlib", "lxp" }
 
 local causes = {
   tls = { "tls", "the server's certificate is not trusted: set ca_file, or mend the server" },
@@ -75,44 +22,67 @@ local causes = {
   rate_limited = { "limits", "the rate limit or the quota is reached: set rate_limit.rate, or ask for more" },
 }
 
--- The results of one test call, which tells about connection, TLS, key, clock and limits at once.
-local function test_call(context, add)
+-- Each check adds its results: "ok", "warning", "failed" or "skipped", a detail and advice.
+local function check_installation(add)
+  local lua = rawget(_G, "jit") and jit.version or _VERSION -- luacheck: ignore 113
+  add("installation", "ok", ("riskscreen %s, %s, %s"):format(version, lua, require("riskscreen.core").curl_version))
+  local lacking = {}
+  for _, name in ipairs(optional_modules) do
+    local module, problem = optional(name)
+    lacking[#lacking + 1] = not module and problem or nil
+  end
+  local detail = lacking[1] and "optional modules are missing" or table.concat(optional_modules, ", ")
+  add("modules", lacking[1] and "skipped" or "ok", detail, lacking[1] and table.concat(lacking, "; "))
+  -- The same address with one letter wrong must not pass.
+  local is_right = addresses.validate("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "eth")
+    and not addresses.validate("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD", "eth")
+  local advice = not is_right and "build the library again" or nil
+  add("addresses", is_right and "ok" or "failed", "checksums of addresses are computed", advice)
+end
+
+local function check_configuration(settings, add)
+  local url, key = configuration.shown(settings, "base_url"), configuration.key_place(settings)
+  local need_url = not url and "riskscreen config set base_url URL" or nil
+  local need_key = not key and "set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command" or nil
+  if need_url and need_key then
+    add("configuration", "warning", "no service is configured: the sandbox answers", need_url .. "; " .. need_key)
+  elseif need_url or need_key then
+    local detail = need_url and "there is an access key and no base_url" or "there is no access key"
+    add("configuration", "failed", detail, need_url or need_key)
+  else
+    add("configuration", "ok", ("%s (from %s), key from %s"):format(url, settings.values.base_url.source, key))
+  end
+end
+
+-- One test call tells about connection, TLS, key, clock and limits at once.
+local function check_call(context, add)
   local opened, client, source = pcall(context.client, context)
   if not opened then
     add("test call", "failed", tostring(client))
     return
   end
-  local url = configuration.get(context.configuration, "base_url") or ""
   local value, other = client.kya:risk({ address = TEST_ADDRESS, network = TEST_NETWORK }, { retry = false })
   if value == nil then
     local cause = causes[other.kind] or { "test call", "read the message; riskscreen call repeats it" }
     add(cause[1], "failed", (tostring(other):gsub("^riskscreen: ", "")), cause[2])
     return
   end
-  local times = other.times or {}
   add("connection", "ok", ("answered in %.0f ms"):format((other.elapsed or 0) * 1000))
   if source then
     add("tls", "skipped", "the sandbox is in this process")
-  elseif url:find "^https:" then
-    add(
-      "tls",
-      "ok",
-      ("the certificate is trusted%s"):format(times.tls and (", %.0f ms"):format(times.tls * 1000) or "")
-    )
+  elseif context:setting("base_url"):find "^https:" then
+    add("tls", "ok", "the certificate is trusted")
   else
     add("tls", "warning", "plain http to this machine", "use https for the service itself")
   end
   add("key", "ok", "the service took it")
   local sent = other.headers and other.headers.date and date.parse_http_date(other.headers.date)
   local difference = sent and math.abs(os.time() - sent)
-  if not difference then
-    add("clock", "skipped", "the answer has no date")
-  elseif difference > MOST_CLOCK_DIFFERENCE then
-    add("clock", "warning", ("this machine and the service differ by %d s"):format(difference), "set the clock: ntp")
-  else
-    add("clock", "ok", ("%d s beside the service's"):format(difference))
-  end
-  local rate = configuration.get(context.configuration, "rate_limit.rate")
+  local is_far = difference and difference > MOST_CLOCK_DIFFERENCE
+  local detail = difference and ("this machine and the service differ by %d s"):format(difference)
+  local result = is_far and "warning" or difference and "ok" or "skipped"
+  add("clock", result, detail or "the answer has no date", is_far and "set the clock: ntp" or nil)
+  local rate = context:setting "rate_limit.rate"
   if rate then
     add("limits", "ok", ("rate_limit.rate is %g calls a second"):format(rate))
   else
@@ -122,19 +92,17 @@ local function test_call(context, add)
 end
 
 local function run(context)
-  local output, worst = context:output(columns), "ok"
+  local output, code = context:output { "check", "result", "detail", "advice" }, status.done
+  local codes = { warning = status.review, failed = status.block }
   local function add(check, result, detail, advice)
-    output:add { check = check, result = result, detail = detail, advice = advice }
-    if result == "failed" or (result == "warning" and worst == "ok") then
-      worst = result
-    end
+    output:add { check = check, result = result, detail = detail, advice = advice or nil }
+    code = math.max(code, codes[result] or status.done)
   end
-  for _, name in ipairs { "installation", "modules", "addresses", "configuration" } do
-    add(name, checks[name](context))
-  end
-  test_call(context, add)
+  check_installation(add)
+  check_configuration(context.configuration, add)
+  check_call(context, add)
   output:finish()
-  return worst == "ok" and status.done or worst == "warning" and status.review or status.block
+  return code
 end
 
 return {

@@ -1,7 +1,6 @@
 -- The verbs of the command. Each file of this folder declares one or several; a new file gets a line here.
 
 local operation_verbs = require "riskscreen.cli.commands.operations"
-local tables = require "riskscreen.util.tables"
 
 local files = {
   require "riskscreen.cli.commands.screen",
@@ -22,7 +21,11 @@ local files = {
   require "riskscreen.cli.commands.completion",
 }
 
-local groups = {
+local M = {}
+
+---The summary of each group of verbs.
+---@type table<string, string>
+M.groups = {
   address = "Addresses, without the service.",
   blacklist = "The account's blacklist.",
   config = "The configuration of this command.",
@@ -33,8 +36,6 @@ local groups = {
   webhook = "Webhooks of the service.",
   whitelist = "The account's whitelist.",
 }
-
-local M = {}
 
 ---Every verb: those of the files, and one for each operation that no file has a verb for.
 ---@return riskscreen.cli.Command[]
@@ -52,12 +53,6 @@ function M.list()
     end
   end
   return list
-end
-
----The summary of each group of verbs.
----@return table<string, string>
-function M.groups()
-  return tables.copy(groups)
 end
 
 return M

@@ -1,5 +1,7 @@
 -- riskscreen kyt: submits transactions, awaits their results, and decides about them.
 
+local columns_of = require("riskscreen.cli.output").columns
+local decision_record = require "riskscreen.cli.decision_record"
 local operations = require "riskscreen.interface.operations"
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
@@ -30,13 +32,9 @@ local wait_option = tables.merge(call_options[1], {
 
 local hash_argument = { name = "hash", doc = "The transaction's hash." }
 
-local transaction_columns = { "requestId", "customId", "ticket" }
-
-local result_columns = { "requestId", "customId", "action", "maxScore", "reasons", "source" }
-
 local function parameters_of(context)
   local parameters = option_of.values(parameter_options, context.options)
-  parameters.hash, parameters.network = context.arguments.hash, context:network()
+  parameters.hash, parameters.network = context.arguments.hash, context:network(true)
   return parameters
 end
 
@@ -45,24 +43,38 @@ local function open(context)
   return context:client { policy = false }
 end
 
--- By the policy of the configuration, which is one of risks or of scores.
-local function decide(context, result, other)
+local columns = columns_of.named { "requestId", "customId", "action", "maxScore", "reasons", "source" }
+
+-- Asks for a result, and decides by the policy of the configuration, which is one of risks or of scores.
+local function decide(context, network, ask)
+  local meta, hash = context.options.meta, context.arguments.hash
+  local with_facts = decision_record.with_facts(columns, meta)
+  local client, source = open(context)
+  local result, other = ask(client)
   local policy = context:policy()
   if not policy and result and result.maxScore and not result.risks then
     context:warn(NO_SCORE_POLICY)
   end
-  return (policy or policies.new()):decide(result, other)
-end
-
-local function write(context, result, other)
-  local decision = decide(context, result, other)
+  policy = policy or policies.new()
+  local decision = policy:decide(result, other)
+  local journal, id = context.configuration.opened_journal, result and result.requestId
+  if journal then
+    journal:append(tables.merge(decision, { network = network }), {
+      input = hash or id or context.arguments.request,
+      policy = policy,
+      is_sandbox = source == "sandbox",
+      request_id = id,
+      meta = meta,
+    })
+  end
   local record = tables.merge(result or {}, {
     action = decision.action,
     reasons = tables.pluck(decision.reasons, "message"),
     source = result and type(other) == "table" and other.source or nil,
     error = decision.error and decision.error.kind or nil,
+    meta = meta,
   })
-  context:write_record(result_columns, record)
+  context:write_record(with_facts, record)
   return status.of_decision(decision.action, not result and record.error or nil)
 end
 
@@ -70,26 +82,24 @@ local function run_submit(context)
   local transaction =
     status.ensure(open(context).kyt:submit(parameters_of(context), option_of.values(call_options, context.options)))
   local ids = { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
-  context:write_record(transaction_columns, ids)
+  context:write_record({ "requestId", "customId", "ticket" }, ids)
 end
 
 local function run_wait(context)
-  local client, subject = open(context), context.arguments.request
-  local waited = { timeout = context.options.timeout }
-  local result, other
-  if subject:find "^%s*{" then
-    result, other = status.ensure(client.kyt:resume(subject)):await(waited)
-  else
-    result, other = client.kyt:await(subject, waited)
-  end
-  return write(context, result, other)
+  local subject, waited = context.arguments.request, { timeout = context.options.timeout }
+  return decide(context, nil, function(client)
+    if subject:find "^%s*{" then
+      return status.ensure(client.kyt:resume(subject)):await(waited)
+    end
+    return client.kyt:await(subject, waited)
+  end)
 end
 
 local function run_screen(context)
-  return write(
-    context,
-    open(context).kyt:screen(parameters_of(context), option_of.values(call_options, context.options))
-  )
+  local parameters = parameters_of(context)
+  return decide(context, parameters.network, function(client)
+    return client.kyt:screen(parameters, option_of.values(call_options, context.options))
+  end)
 end
 
 return {
@@ -99,10 +109,7 @@ return {
     arguments = { hash_argument },
     options = tables.concat(parameter_options, call_options),
     examples = {
-      {
-        line = "kyt submit " .. HASH .. " -n eth --direction received --jsonl",
-        what = "Print the requestId and a ticket",
-      },
+      { line = "kyt submit " .. HASH .. " -n eth --direction received --jsonl", what = "Print requestId and ticket" },
     },
     run = run_submit,
   },
@@ -111,7 +118,7 @@ return {
     summary = "Await the result of a submitted transaction, and decide about it.",
     description = "The service publishes no way to ask for a result: set endpoints.kyt_result.method and .path.",
     arguments = { { name = "request", doc = "The requestId, or the ticket that kyt submit prints." } },
-    options = { wait_option, status.fail_on },
+    options = { wait_option, status.fail_on, decision_record.meta },
     examples = { { line = "kyt wait REQUEST_ID --timeout 60", what = "Wait for a minute" } },
     statuses = status.of_decisions,
     verdict = "status",
@@ -121,7 +128,7 @@ return {
     name = "kyt screen",
     summary = "Submit a transaction, await its result, and decide about it.",
     arguments = { hash_argument },
-    options = tables.concat(parameter_options, call_options, { status.fail_on }),
+    options = tables.concat(parameter_options, call_options, { status.fail_on, decision_record.meta }),
     examples = { { line = "kyt screen " .. HASH .. " -n eth --timeout 60", what = "The exit status is the verdict" } },
     statuses = status.of_decisions,
     verdict = "status",

@@ -2,6 +2,8 @@
 
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
+local configuration = require "riskscreen.cli.configuration"
+local http = require "riskscreen.options.http"
 local inputs = require "riskscreen.cli.input"
 local lists = require "riskscreen.lists"
 local option_of = require "riskscreen.cli.option"
@@ -11,21 +13,15 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local update = require "riskscreen.cli.list_update"
 
-local options_of_update
-
 local DAY = 86400 -- seconds
 local MIB = 1024 * 1024
 local LATEST = 2 ^ 53 -- Unix seconds
 
 local report_columns = { "file", "entries", "rows", "repeated", "invalid", "expired", "bytes" }
 
-local info_columns = { "file", "entries", "built", "days", "invalid", "expired", "bytes", "title" }
-
-local check_columns = { "address", "network", "listed", "expires", "note" }
-
 -- A compiled list may hold any number.
 local function time_of(seconds)
-  return seconds and seconds >= 0 and seconds < LATEST and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds) or nil
+  return seconds and seconds > 0 and seconds < LATEST and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds) or nil
 end
 
 local function warn_of(context, report)
@@ -64,17 +60,20 @@ local function run_build(context)
 end
 
 local function run_update(context)
-  local given = context.options
+  local given, proxy = context.options, context:setting "proxy"
+  local _, problem = http.proxy(proxy or "http://none")
+  if problem then
+    status.misuse(configuration.with_source(context.configuration.values, "proxy " .. problem))
+  end
   local path, is_new, keep = update.fetch(given.output, given.url, {
     timeout = given.timeout,
     max_response_size = given.max_size,
     compression = true,
-    proxy = context:setting "proxy",
+    proxy = proxy,
     ca_file = context:setting "ca_file",
   })
-  local settings = option_of.values(options_of_update, given)
-  settings.url, settings.timeout, settings.max_size = nil, nil, nil
-  settings.inputs, settings.title = path, settings.title or given.url
+  local settings = tables.without(given, "url", "timeout", "max_size")
+  settings.inputs, settings.title = path, settings.title or (given.url:gsub("[?#].*", ""))
   local ok, code = pcall(build_list, context, settings, status.unknown)
   if not ok then
     if is_new then
@@ -89,14 +88,11 @@ end
 
 local function load(path)
   local list, fault = lists.load(path)
-  if not list then
-    status.fail(status.unknown, fault)
-  end
-  return list
+  return list or status.fail(status.unknown, fault)
 end
 
 local function run_info(context)
-  local output = context:output(info_columns)
+  local output = context:output { "file", "entries", "built", "days", "invalid", "expired", "bytes", "title" }
   for _, path in ipairs(context.arguments.file) do
     local facts = load(path).facts
     local record = tables.pick(facts, { "entries", "invalid", "expired", "title" })
@@ -107,53 +103,45 @@ local function run_info(context)
   output:finish()
 end
 
--- The first entry of a list about a text, on one network or on all whose format fits.
+-- The record of the first entry of a list about a text, on one network or on all whose format fits.
 local function find(list, address, network)
   local networks = network and { network } or addresses.networks_of(address)
   local problem = not networks[1] and "it is an address of no network" or nil
   for _, name in ipairs(networks) do
     local canonical, fault = addresses.validate(address, name)
-    local reason = canonical and list.find(canonical, name)
-    if reason then
-      return reason
-    end
     problem = problem or fault
+    local note, any_network, expires
+    if canonical then
+      note, any_network, expires = list.find(canonical, name)
+    end
+    if note == nil and canonical then
+      status.fail(status.unknown, tostring(any_network)) -- why the list cannot be searched
+    elseif note then
+      network = not any_network and addresses.canonical_network(name) or network
+      return { network = network, listed = true, expires = time_of(expires), note = note ~= "" and note or nil }
+    end
   end
-  return nil, problem
+  return problem and status.misuse(("%s: %s"):format(address, problem)) or { network = network, listed = false }
 end
 
 local function run_check(context)
   local list = load(context.arguments.file)
-  local output, code = context:output(check_columns), status.done
+  local output, code = context:output { "address", "network", "listed", "expires", "note" }, status.done
   for _, address in ipairs(context.arguments.address or {}) do
-    local reason, problem = find(list, address, context:network())
-    if problem then
-      status.misuse(("%s: %s"):format(address, problem))
-    end
-    local entry = reason and reason.entry or {}
-    output:add {
-      address = address,
-      network = entry.network or context:network(),
-      listed = reason ~= nil,
-      expires = time_of(entry.expires),
-      note = reason and reason.note,
-    }
-    code = reason and status.block or code
+    local record = find(list, address, context:network())
+    record.address = address
+    output:add(record)
+    code = record.listed and status.block or code
   end
   output:finish()
   return code
 end
 
-local build_options = option_of.pick(options.build, { "output", "title", "strict", "address_check", "max_shrink" })
-build_options[1] = tables.merge(build_options[1], { short = "o", argument = "FILE" })
-build_options = tables.concat(build_options, inputs.options)
+local common = option_of.pick(options.build, { "output", "title", "strict", "address_check", "max_shrink" })
+common[1] = tables.merge(common[1], { short = "o", argument = "FILE" })
 
-options_of_update = tables.concat({
-  build_options[1],
-  { name = "url", type = "string", argument = "URL", default = update.URL, doc = "Where the list is." },
-  build.seconds("timeout", 300, "Time for the whole transfer.", 1),
-  build.count("max_size", "bytes", 256 * MIB, 1024, 1024 * MIB, "The longest file that is taken."),
-}, option_of.pick(options.build, { "title", "strict", "address_check", "max_shrink" }))
+local invalid_rows = { status = status.invalid_rows, what = "rows are no entries; with --strict nothing is written" }
+local damaged = { status = status.unknown, what = "a file is damaged or cannot be read" }
 
 return {
   {
@@ -162,12 +150,16 @@ return {
     description = "The old list counts until the new one is complete. A list that has lost more than max_shrink of its "
       .. "entries is not taken. What was fetched stays beside the list, so that the next update asks only for changes. "
       .. "examples/systemd has a timer.",
-    options = options_of_update,
+    options = tables.concat(common, {
+      { name = "url", type = "string", argument = "URL", default = update.URL, doc = "Where the list is." },
+      build.seconds("timeout", 300, "Time for the whole transfer.", 1),
+      build.count("max_size", "bytes", 256 * MIB, 1024, 1024 * MIB, "The longest file that is taken."),
+    }),
     examples = { { line = "list update -o /var/lib/riskscreen/ofac.rsl", what = "From a timer, once a day" } },
     statuses = {
       { status = status.done, what = "the list is new, or made anew from the source that has not changed" },
       { status = status.unknown, what = "the source cannot be fetched or is refused; the old list is as it was" },
-      { status = status.invalid_rows, what = "rows are no entries; with --strict nothing is written" },
+      invalid_rows,
     },
     run = run_update,
   },
@@ -178,15 +170,12 @@ return {
       .. "network whose format fits. The old file counts until the new one is complete. OFAC's files are sdn.xml and "
       .. "sdn_advanced.xml.",
     arguments = { { name = "input", count = "+", doc = "Files: CSV, JSON, plain lists, or OFAC's XML." } },
-    options = build_options,
+    options = tables.concat(common, inputs.options),
     examples = {
       { line = "list build sdn.xml ours.csv --output deny.rsl", what = "One file of two lists" },
       { line = "list build ours.csv --output deny.rsl --strict", what = "Nothing is written if a row is no entry" },
     },
-    statuses = {
-      { status = status.done, what = "the list is written" },
-      { status = status.invalid_rows, what = "rows are no entries; with --strict nothing is written" },
-    },
+    statuses = { { status = status.done, what = "the list is written" }, invalid_rows },
     run = run_build,
   },
   {
@@ -194,30 +183,21 @@ return {
     summary = "Verify list files, and show their entries, age and size.",
     arguments = { { name = "file", count = "+", doc = "List files." } },
     examples = { { line = "list info deny.rsl", what = "What a file holds" } },
-    statuses = {
-      { status = status.done, what = "every file is complete" },
-      { status = status.unknown, what = "a file is damaged or cannot be read" },
-    },
+    statuses = { { status = status.done, what = "every file is complete" }, damaged },
     run = run_info,
   },
   {
     name = "list check",
     summary = "Verify a list file, and say whether addresses are on it.",
-    arguments = {
-      { name = "file", doc = "The list file." },
-      { name = "address", count = "*", doc = "Addresses to look up." },
-    },
+    arguments = { { name = "file", doc = "The list file." }, { name = "address", count = "*", doc = "Addresses." } },
     examples = {
       { line = "list check deny.rsl", what = "Whether the file is complete" },
-      {
-        line = "list check deny.rsl 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed -n eth",
-        what = "Whether it has an address",
-      },
+      { line = "list check deny.rsl 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", what = "Whether it has an address" },
     },
     statuses = {
       { status = status.done, what = "the file is complete, and has none of the addresses" },
       { status = status.block, what = "the file has one of the addresses" },
-      { status = status.unknown, what = "the file is damaged or cannot be read" },
+      damaged,
     },
     run = run_check,
   },

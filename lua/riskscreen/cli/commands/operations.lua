@@ -8,7 +8,6 @@ local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
 -- Namespaces whose operations are verbs without a group: `riskscreen risk`.
 local is_top = { kya = true, account = true }
@@ -39,24 +38,16 @@ end
 
 -- The option of a parameter; the network comes from the configuration.
 local function option_for(parameter)
-  local option = {
+  local enum = parameter.enum or parameter.items and parameter.items.enum
+  local doc = enum and ("%s One of %s."):format(parameter.doc, table.concat(enums.values[enum], ", ")) or parameter.doc
+  return {
     name = parameter.name,
-    type = parameter.type == "integer" and "integer" or "string",
-    doc = parameter.doc,
+    type = parameter.type == "integer" and "integer" or parameter.type == "array" and "table" or "string",
+    doc = parameter.required and doc .. " Required." or doc,
     list = parameter.type == "array" or nil,
     argument = parameter.type == "date" and "DATE" or nil,
+    completes = enums.values[enum or false],
   }
-  if parameter.type == "array" then
-    option.type = "table"
-  end
-  local enum = parameter.enum or parameter.items and parameter.items.enum
-  if enum then
-    option.doc = option.doc .. " One of " .. table.concat(enums.values[enum], ", ") .. "."
-  end
-  if parameter.required then
-    option.doc = option.doc .. " Required."
-  end
-  return option
 end
 
 ---The parameters that "name=value" arguments give. A value that begins with [ or { is JSON.
@@ -67,7 +58,7 @@ function M.named_values(list)
   for _, pair in ipairs(list) do
     local name, written = pair:match "^([%w_.-]+)=(.*)$"
     if not name then
-      status.misuse(("an argument must be name=value (got %s)"):format(text.show(pair)))
+      status.misuse "an argument must be name=value"
     elseif written:find "^[%[{]" then
       local value, message = json.decode(written)
       if value == nil then
@@ -95,53 +86,29 @@ local function typed(operation, values)
   return typed_values
 end
 
----Calls an operation and returns its value, or ends the command.
----@param client riskscreen.Client
----@param operation riskscreen.Operation
----@param parameters table
----@param call_options_given? table
----@return any value
----@return riskscreen.Response|riskscreen.Error
-function M.call(client, operation, parameters, call_options_given)
-  local namespace = client[operation.namespace]
-  -- The methods of the namespaces also split long lists.
-  if operation.aligned then
-    return namespace[operation.method](namespace, parameters, call_options_given)
-  end
-  return client:call(operation.name, parameters, call_options_given)
-end
-
----The columns of an operation's records: those of its payload, or of the elements of its one list.
----@param operation riskscreen.Operation
----@param first? table the first record, for payloads without a shape
----@return riskscreen.cli.Column[]
----@return fun(value: any): any[] records_of
-function M.columns(operation, first)
+-- The columns of an operation's records: those of its payload, or of the elements of its one list; and its records in a
+-- value. `first` is the first value, for payloads without a shape.
+local function columns_for(operation, first)
   local shape = operation.data
   if not shape then
-    return first and columns_of.of_record(first) or { { name = "value" } },
+    local columns = type(first) == "table" and columns_of.of_record(first) or { { name = "value" } }
+    return columns,
       function(value)
         return type(value) == "table" and json.is_array(value) and value or { value }
       end
-  elseif shape.type == "array" then
-    return columns_of.of_shape(shape.items), function(value)
-      return value
+  end
+  local only = shape.type ~= "array" and #shape.fields == 1 and shape.fields[1]
+  local is_list = only and only.type == "array" and only.items.fields ~= nil
+  return columns_of.of_shape(is_list and only.items or shape.items or shape),
+    function(value)
+      return shape.type == "array" and value or is_list and (value[only.name] or {}) or { value }
     end
-  elseif #shape.fields == 1 and shape.fields[1].type == "array" and shape.fields[1].items.fields then
-    return columns_of.of_shape(shape.fields[1].items),
-      function(value)
-        return value[shape.fields[1].name] or {}
-      end
-  end
-  return columns_of.of_shape(shape), function(value)
-    return { value }
-  end
 end
 
 -- Writes the records of an answer.
 local function write(context, operation, values)
   local first = values[1]
-  local columns, records_of = M.columns(operation, type(first) == "table" and first or nil)
+  local columns, records_of = columns_for(operation, first)
   local is_list = first ~= nil and records_of(first)[1] ~= first
   local output = context:output(columns, not is_list and #values == 1)
   local count = 0
@@ -164,7 +131,7 @@ local function parameters_of(context, operation, given)
   local parameters = {}
   for _, parameter in ipairs(operation.parameters or {}) do
     if parameter.name == "network" then
-      parameters.network = context:network()
+      parameters.network = context:network(parameter.required)
     else
       parameters[parameter.name] = given[parameter.name]
     end
@@ -176,57 +143,38 @@ local function parameters_of(context, operation, given)
   return parameters
 end
 
-local function own_call_options(context)
-  return option_of.values(call_options, context.options)
-end
-
----Prints each failure and returns the status.
----@param context riskscreen.cli.Context
----@param failures { subject?: string, err: riskscreen.Error }[]
----@return integer
-function M.report(context, failures)
-  local code = status.done
-  for _, failure in ipairs(failures) do
-    local own, message = status.of_failure(failure.err)
-    context:warn((failure.subject and failure.subject .. ": " or "") .. message)
-    code = math.max(code, own)
+-- Calls an operation, for each value of its subject if it has one, and returns the status.
+local function run_calls(context, operation, parameters, subject)
+  local client, code, values = context:client(), status.done, {}
+  local namespace, of_call = client[operation.namespace], option_of.values(call_options, context.options)
+  for _, item in ipairs(subject and context.arguments[subject.name] or { false }) do
+    local given = tables.merge(typed(operation, parameters), subject and { [subject.name] = item })
+    local value, err
+    if operation.aligned then -- the methods of the namespaces also split long lists
+      value, err = namespace[operation.method](namespace, given, of_call)
+    else
+      value, err = client:call(operation.name, given, of_call)
+    end
+    if value ~= nil then
+      values[#values + 1] = value
+    else
+      local own, message = status.of_failure(err)
+      context:warn((item and item .. ": " or "") .. message)
+      code = math.max(code, own)
+    end
+  end
+  if values[1] ~= nil then
+    write(context, operation, values)
   end
   return code
 end
 
-local function run_lookup(context, operation, subject)
-  local client = context:client()
-  local values, failures = {}, {}
-  local parameters, of_call = parameters_of(context, operation, context.options), own_call_options(context)
-  for _, item in ipairs(context.arguments[subject.name]) do
-    parameters[subject.name] = item
-    local value, err = M.call(client, operation, parameters, of_call)
-    if value ~= nil then
-      values[#values + 1] = value
-    else
-      failures[#failures + 1] = { subject = item, err = err }
-    end
-  end
-  if values[1] or not failures[1] then
-    write(context, operation, values)
-  end
-  return M.report(context, failures)
-end
-
-local function run_once(context, operation, parameters)
-  local value, err = M.call(context:client(), operation, typed(operation, parameters), own_call_options(context))
-  if value == nil then
-    return M.report(context, { { err = err } })
-  end
-  write(context, operation, { value })
-end
-
 -- Every item of a list, page by page, as it comes.
 local function run_walk(context, operation, parameters)
-  local columns = M.columns(operation)
+  local columns = columns_for(operation)
   local namespace = context:client()[operation.namespace]
   local output = context:output(columns)
-  for item in namespace:each(parameters, own_call_options(context)) do
+  for item in namespace:each(parameters, option_of.values(call_options, context.options)) do
     output:add(item)
   end
   output:finish()
@@ -239,16 +187,22 @@ end
 ---@return integer|nil status
 function M.run(context, operation, given)
   local parameters = M.named_values(given)
-  if parameters.network == nil then
-    for _, parameter in ipairs(operation.parameters or {}) do
-      parameters.network = parameter.name == "network" and context:network() or parameters.network
+  for _, parameter in ipairs(operation.parameters or {}) do
+    if parameter.name == "network" then
+      parameters.network = parameters.network or context:network(parameter.required)
     end
   end
-  return run_once(context, operation, parameters)
+  return run_calls(context, operation, parameters)
 end
 
--- Parameters for the examples of operations that list none.
-local likely = { kya = "address=" .. EXAMPLE .. " network=eth", kyt = "requestId=REQUEST_ID" }
+-- Parameters for the examples of operations that list none, by method or namespace: those of the sandbox.
+local ADDRESS, TRANSACTION = "address=" .. EXAMPLE .. " network=eth", "hash=0x" .. ("5f"):rep(32) .. " network=eth"
+local likely = {
+  kyt = "requestId=REQUEST_ID",
+  risks = TRANSACTION,
+  custom_score = TRANSACTION,
+  add = ([['list=[{"address":"%s","network":"eth"}]']]):format(EXAMPLE),
+}
 
 -- "riskscreen risk 0x… -n eth"
 local function example_of(operation, subject)
@@ -256,7 +210,7 @@ local function example_of(operation, subject)
   if subject then
     line = line .. " " .. EXAMPLE .. " -n eth"
   elseif not operation.parameters then
-    line = line .. " " .. (likely[operation.namespace] or likely.kya)
+    line = line .. " " .. (likely[operation.method] or likely[operation.namespace] or ADDRESS)
   end
   return { line = line, what = operation.doc:gsub("%.$", "") }
 end
@@ -283,16 +237,13 @@ local function verb_of(operation)
     options = tables.concat(own, call_options),
     examples = { example_of(operation, subject) },
     run = function(context)
-      if subject and operation.lookup then
-        return run_lookup(context, operation, subject)
-      end
       local parameters = parameters_of(context, operation, context.options)
       if operation.paginated and not parameters.page then
         return run_walk(context, operation, parameters)
-      elseif subject then
+      elseif subject and not operation.lookup then
         parameters[subject.name] = context.arguments[subject.name]
       end
-      return run_once(context, operation, parameters)
+      return run_calls(context, operation, parameters, operation.lookup and subject)
     end,
   }
 end

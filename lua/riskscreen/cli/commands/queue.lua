@@ -98,7 +98,7 @@ local function add_rows(context, queue, path, run)
     return { address = row.address, network = row.network or network, fields = fields }
   end, function(totals)
     if totals.invalid > options.max_invalid then
-      status.misuse(("%s: more than %d rows are invalid: --max-invalid N takes more"):format(path, options.max_invalid))
+      status.misuse(("%s: more invalid rows than %d: --max-invalid N takes more"):format(path, options.max_invalid))
     elseif terminal then
       world.err:write("\r", grouped(totals.rows), " rows\27[K")
     end
@@ -368,7 +368,7 @@ return {
     },
     statuses = {
       { status = status.done, what = "the queue is empty" },
-      { status = status.unknown, what = "a failure that a further job would meet too, such as a wrong access key" },
+      { status = status.unknown, what = "a failure of this machine that a further job would meet too" },
     },
     verdict = "output",
     run = run_work,

@@ -8,15 +8,6 @@ local GREETING = "riskscreen is the library, and client asks %s. Try: "
 
 local compile = loadstring or load -- luacheck: ignore 113
 
--- The chunk of some lines. An expression is printed, as Lua's own prompt does.
-local function chunk_of(lines)
-  local chunk = compile("return " .. lines, "=stdin")
-  if chunk then
-    return chunk
-  end
-  return compile(lines, "=stdin")
-end
-
 local function show(out, ok, ...)
   local shown = {}
   for index = 1, select("#", ...) do
@@ -45,7 +36,11 @@ local function run(context)
       return status.done
     end
     lines = lines .. line .. "\n"
-    local chunk, message = chunk_of(lines)
+    -- An expression is printed, as Lua's own prompt does.
+    local chunk, message = compile("return " .. lines, "=stdin"), nil
+    if not chunk then
+      chunk, message = compile(lines, "=stdin")
+    end
     local is_unfinished = not chunk and message:find "<eof>['\"]?$"
     if not is_unfinished then
       lines = ""
@@ -63,9 +58,7 @@ return {
   name = "repl",
   summary = "A Lua prompt with the library as `riskscreen` and a client as `client`.",
   description = "The client is that of the configuration, or of the sandbox. The end of the input (Ctrl-D) ends it.",
-  examples = {
-    { line = "repl --sandbox", what = "Try the library without a service" },
-  },
+  examples = { { line = "repl --sandbox", what = "Try the library without a service" } },
   statuses = { { status = status.done, what = "the input has ended" } },
   run = run,
 }

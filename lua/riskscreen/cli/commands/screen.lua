@@ -13,19 +13,10 @@ local tables = require "riskscreen.util.tables"
 -- Options that mean nothing without --file.
 local of_file = tables.concat(
   {
-    option_of.text(
-      "output",
-      "FILE",
-      "Where the results of --file go; '-' is stdout. By default FILE.results.csv.",
-      "o"
-    ),
-    { name = "resume", type = "boolean", doc = "Go on with a run that was interrupted." },
-    build.flag(
-      "retry_failed",
-      nil,
-      "Ask again for the rows of a complete run that failed, and put the answers in their place."
-    ),
-    { name = "force", type = "boolean", doc = "Start again, over the results of an earlier run." },
+    option_of.text("output", "FILE", "Where the results go; '-' is stdout. By default FILE.results.csv.", "o"),
+    build.flag("resume", nil, "Go on with a run that was interrupted."),
+    build.flag("retry_failed", nil, "Ask again for the rows of a complete run that failed, and replace their answers."),
+    build.flag("force", nil, "Start again, over the results of an earlier run."),
     build.flag("dry_run", nil, "Say what --file would do: addresses, invalid rows, calls, credits, time."),
   },
   inputs.options,
@@ -37,9 +28,15 @@ local of_file = tables.concat(
   option_of.pick(run_options.map, { "stop_after_failures" })
 )
 
-local file_option = option_of.text("file", "FILE", "Screen the rows of a file, CSV or JSON lines; '-' is stdin.", "f")
+local always = {
+  option_of.text("file", "FILE", "Screen the rows of a file, CSV or JSON lines; '-' is stdin.", "f"),
+  status.fail_on,
+  decision_record.concurrency,
+  decision_record.meta,
+}
 
 local function screen_addresses(context, addresses)
+  context:network(true)
   local client, source = context:client()
   local meta = context.options.meta
   local output = context:output(decision_record.columns(source, meta))
@@ -87,25 +84,14 @@ return {
     .. "the results. After Ctrl-C, a crash or a power cut the same command with --resume goes on, and asks for no "
     .. "address again that was answered.",
   arguments = { { name = "address", count = "*", doc = "Addresses of the network that -n names." } },
-  options = tables.concat(
-    { file_option, status.fail_on },
-    of_file,
-    { decision_record.concurrency, decision_record.meta },
-    decision_record.options
-  ),
+  options = tables.concat(always, of_file, decision_record.options),
   examples = {
-    {
-      line = "screen 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth",
-      what = "One address; the exit status is its verdict",
-    },
+    { line = "screen 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth", what = "The exit status is the verdict" },
     {
       line = "screen -q 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth --fail-on block && echo pass",
       what = "In a script: review and unknown pass",
     },
-    {
-      line = "screen --file addresses.csv",
-      what = "A file; the results are in addresses.results.csv",
-    },
+    { line = "screen --file addresses.csv", what = "A file; the results are in addresses.results.csv" },
     { line = "screen --file addresses.csv --resume", what = "Go on after an interruption" },
     { line = "screen --file addresses.csv.gz --dry-run --rate 50", what = "What a run would cost" },
   },

@@ -76,7 +76,7 @@ local function receiver(context)
 end
 
 local function describe(summary)
-  local text = "%d screened, %d changed, %d without an answer, %d changes wait"
+  local text = "%d screened, %d changed, %d without an answer, %d waiting"
   return text:format(summary.screened, summary.changed, summary.failed, summary.waiting)
     .. (summary.finished and "" or "; the cycle goes on at the next run")
 end

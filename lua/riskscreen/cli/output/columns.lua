@@ -10,10 +10,13 @@ local tables = require "riskscreen.util.tables"
 ---@field whole? boolean a table never cuts it
 ---@field colour? boolean it is an action
 
--- Columns that people copy from a table, so that it never cuts them: of the service, and of the command.
-local is_whole = tables.set { "address", "hash", "contractAddress", "contractAddr", "requestId", "customId" }
-local is_whole_here =
-  tables.merge(is_whole, tables.set { "canonical", "check", "file", "input", "output", "ticket", "time" })
+-- Columns that people copy from a table, so that it never cuts them.
+local WHOLE =
+  "address hash contractAddress contractAddr requestId customId canonical check file input output ticket time"
+local is_whole = {}
+for name in WHOLE:gmatch "%S+" do
+  is_whole[name] = true
+end
 local is_action = tables.set { "action", "after", "before" }
 
 local M = {}
@@ -63,8 +66,7 @@ end
 function M.named(list)
   local columns = {}
   for index, name in ipairs(list) do
-    columns[index] = type(name) == "table" and name
-      or { name = name, whole = is_whole_here[name], colour = is_action[name] }
+    columns[index] = type(name) == "table" and name or { name = name, whole = is_whole[name], colour = is_action[name] }
   end
   return columns
 end

@@ -17,11 +17,7 @@ local tables = require "riskscreen.util.tables"
 local Output = {}
 Output.__index = Output
 
-local M = {
-  formats = { "table", "json", "jsonl", "csv" },
-  columns = columns_of,
-  table = render,
-}
+local M = { formats = { "table", "json", "jsonl", "csv" }, columns = columns_of, table = render }
 
 local slashes = { ["/"] = "/" }
 

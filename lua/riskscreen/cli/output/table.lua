@@ -10,6 +10,8 @@ local SHORTEST_COLUMN = 12 -- columns that are cut keep so much
 
 local colours = { allow = "32", review = "33", block = "31", unknown = "35", header = "1" }
 
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
 local M = {}
 
 -- The number of characters of a printable text.
@@ -34,28 +36,18 @@ local function printable(value)
   return value == nil and "" or text.printable(tostring(value), LONGEST_CELL)
 end
 
--- The widths that make a table fit, or nil.
+-- The widths that make a table fit, or nil: the columns that may be cut have one greatest width.
 local function fitted(columns, natural, limit)
-  local widths, total = {}, #GAP * (#columns - 1)
-  for index, size in ipairs(natural) do
-    widths[index], total = size, total + size
-  end
-  while total > limit do
-    local widest
-    for index, column in ipairs(columns) do
-      if not column.whole and widths[index] > SHORTEST_COLUMN and (not widest or widths[index] > widths[widest]) then
-        widest = index
-      end
+  for longest = math.min(limit, math.max(SHORTEST_COLUMN, unpack(natural))), SHORTEST_COLUMN, -1 do
+    local widths, total = {}, #GAP * (#columns - 1)
+    for index, size in ipairs(natural) do
+      widths[index] = columns[index].whole and size or math.min(size, longest)
+      total = total + widths[index]
     end
-    if not widest then
-      return nil
+    if total <= limit then
+      return widths
     end
-    local less = math.min(total - limit, widths[widest] - SHORTEST_COLUMN)
-    -- Shorten the widest column by at most half of the excess, and look for the widest again.
-    less = math.min(less, math.max(1, math.floor(less / 2)))
-    widths[widest], total = widths[widest] - less, total - less
   end
-  return widths
 end
 
 local function painted(cell, colour, is_coloured)

@@ -14,13 +14,9 @@ local actions = tables.set { "allow", "review", "block", "unknown" }
 ---@field is_earlier true
 
 ---@class riskscreen.cli.Earlier
----@field private path string
----@field private file file*
----@field private read fun(): string|nil, table|nil the text and the record of the next row
----@field private number integer of the current row
----@field private current? riskscreen.cli.EarlierRow
-local Earlier = {}
-Earlier.__index = Earlier
+---@field row fun(number: integer): riskscreen.cli.EarlierRow|nil the row with a number, which must not be smaller than
+---before; nil after the last row
+---@field close fun()
 
 local readers = {}
 
@@ -58,35 +54,33 @@ local M = {}
 ---@return riskscreen.cli.Earlier
 function M.open(path, format, columns)
   local file = assert(io.open(path, "rb"))
-  return setmetatable({ path = path, file = file, read = readers[format](file, columns), number = 0 }, Earlier)
-end
-
----The row with a number, which must not be smaller than before; nil after the last row.
----@param number integer
----@return riskscreen.cli.EarlierRow|nil
-function Earlier:row(number)
-  while self.number < number do
-    local written, record = self.read()
-    self.number = self.number + 1
-    if written and not (type(record) == "table" and actions[record.action]) then
-      status.misuse(("%s was changed: row %d is none of a run. --force starts again"):format(self.path, self.number))
+  local read, at, current = readers[format](file, columns), 0, nil
+  local function row(number)
+    while at < number do
+      local written, record = read()
+      at = at + 1
+      if written and not (type(record) == "table" and actions[record.action]) then
+        status.misuse(("%s was changed: row %d is none of a run. --force starts again"):format(path, at))
+      end
+      local is_invalid = record and record.error == "invalid_argument"
+      current = written
+        and {
+          text = written,
+          line = tonumber(record.line),
+          action = record.action,
+          invalid = is_invalid or nil,
+          failed = record.error ~= nil and not is_invalid or nil,
+          is_earlier = true,
+        }
     end
-    local is_invalid = record and record.error == "invalid_argument"
-    self.current = written
-      and {
-        text = written,
-        line = tonumber(record.line),
-        action = record.action,
-        invalid = is_invalid or nil,
-        failed = record.error ~= nil and not is_invalid or nil,
-        is_earlier = true,
-      }
+    return current
   end
-  return self.current
-end
-
-function Earlier:close()
-  self.file:close()
+  return {
+    row = row,
+    close = function()
+      file:close()
+    end,
+  }
 end
 
 return M

@@ -56,10 +56,7 @@ function Run:row_text(record)
 end
 
 function Run:header()
-  if self.format == "jsonl" then
-    return ""
-  end
-  return outputs.csv_header(self.columns)
+  return self.format == "jsonl" and "" or outputs.csv_header(self.columns)
 end
 
 -- Takes the answer about a row.
@@ -115,7 +112,7 @@ end
 -- The answer to the next row of the output: that of the earlier run unless it failed, or a new one.
 function Run:next_answer()
   local number = self.progress.position + 1
-  local earlier = self.copied and self.copied:row(number)
+  local earlier = self.copied and self.copied.row(number)
   return earlier and not earlier.failed and earlier or self.answers[number]
 end
 
@@ -193,18 +190,11 @@ function Run:clear()
 end
 
 function Run:draw()
-  local rows, counts = self.progress.position, tables.copy(self.progress.counts)
-  for number, answer in pairs(self.answers) do
-    if number > self.progress.position then
-      rows = rows + 1
-      counts[answer.action] = (counts[answer.action] or 0) + 1
-    end
-  end
+  local rows, counts = self.progress.position + self.waiting, self.progress.counts
   local elapsed = runtime.now() - self.started
   local rate = elapsed > 0 and (rows - self.first) / elapsed or 0
   local share = self.input.size and self.input.size > 0 and math.min(1, self.input.file.read_bytes / self.input.size)
-  local known = share and share > self.first_share and elapsed > 1
-  local left = known and elapsed * (1 - share) / (share - self.first_share) or nil
+  local left = share and share > 0 and elapsed > 1 and elapsed * (1 - share) / share or nil
   local now = { share = share or nil, rows = rows, rate = rate, counts = counts, left = left }
   self.context.world.err:write("\r", progress_line.line(now, self.terminal), "\27[K")
   self.context.world.err:flush()
@@ -216,7 +206,7 @@ function Run:has_passed(number, row)
   if not self.passed then
     return false
   end
-  local earlier = self.passed:row(number)
+  local earlier = self.passed.row(number)
   if not earlier or earlier.line ~= row.line then
     status.misuse(("%s was changed: it has no row for line %d. --force starts again"):format(self.path, row.line))
   elseif number % MOST_AT_ONCE == 0 then
@@ -299,11 +289,13 @@ function Run:close()
   self.input:close()
   if self.state then
     self.state:close()
+  end
+  if self.state and self.out then
     self.out:close()
   end
   if self.copied then
-    self.copied:close()
-    self.passed:close()
+    self.copied.close()
+    self.passed.close()
   end
 end
 
@@ -335,7 +327,7 @@ end
 
 -- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed.
 function Run:go(client)
-  self.started, self.recorded = runtime.now(), runtime.now()
+  self.started, self.recorded, self.first = runtime.now(), runtime.now(), self.progress.position + self.waiting
   self:tick()
   local ok, failure = pcall(self.screen, self, client)
   if ok then
@@ -349,9 +341,8 @@ function Run:go(client)
   end
   self:close()
   if self.shown > MOST_SHOWN then
-    self.context:warn(
-      ("and %d more invalid rows: their column 'error' is invalid_argument"):format(self.shown - MOST_SHOWN)
-    )
+    local more = text.count(self.shown - MOST_SHOWN, "invalid row")
+    self.context:warn(("and %s more: the column 'error' is invalid_argument"):format(more))
   end
   if ok then
     self.context:tell(self:summary())
@@ -381,9 +372,6 @@ end
 local function new_run(context)
   local options, world = context.options, context.world
   local input = inputs.open(context, options.file)
-  if not input.has_network and not context:network() and not input.is_empty then
-    status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
-  end
   return setmetatable({
     context = context,
     input = input,
@@ -413,11 +401,18 @@ function M.run(context)
   run:set_row_source(source)
   local path = output.path(context.options, run.format)
   run.path = path
-  inputs.refuse_output(path or context.world.out, context, context.options.file)
+  for _, ending in ipairs(path and output.ENDINGS or {}) do
+    inputs.refuse_output(path .. ending, context, context.options.file)
+  end
   if not path and (context.options.resume or context.options.retry_failed) then
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
-    output.open(run, path, identities.of(context, run.input, run.format, client, source))
+    inputs.refuse_journal(context, path .. ".state")
+    local opened, failure = pcall(output.open, run, path, identities.of(context, run.input, run.format, client, source))
+    if not opened then
+      run:close()
+      error(failure, 0)
+    end
   else
     run.out = context:stream()
     run.progress = states.new_progress()
@@ -428,7 +423,6 @@ function M.run(context)
     context:warn("the run is complete: " .. run:summary())
     return run:exit_status()
   end
-  run.first, run.first_share = run.progress.position + run.waiting, 0
   return run:go(client)
 end
 
@@ -456,29 +450,13 @@ function M.dry_run(context)
       run:report_invalid { line = row.line, invalid = problem }
     end
   end
-  run.input:close()
-  local rate = context.options.rate or context:setting "rate_limit.rate"
-  local cost = context.options.cost
+  run:close()
+  local rate, cost = context.options.rate or context:setting "rate_limit.rate", context.options.cost
   figures.credits = cost and figures.calls * cost or nil
   figures.seconds = rate and figures.calls / rate or nil
-  if context.format ~= "table" then
-    context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
-  elseif not context.quiet then
-    local grouped = progress_line.grouped
-    context.world.out:write(
-      ("rows       %s\n"):format(grouped(figures.rows)),
-      ("addresses  %s\n"):format(grouped(figures.addresses)),
-      ("invalid    %s\n"):format(grouped(figures.invalid)),
-      ("calls      %s at most: a repeated address is asked for once\n"):format(grouped(figures.calls)),
-      ("credits    %s\n"):format(
-        cost and ("%g"):format(figures.credits)
-          or "unknown: the service publishes no prices; --cost N is the price of a call"
-      ),
-      ("time       %s\n"):format(
-        rate and progress_line.duration(figures.seconds) .. " at " .. ("%g"):format(rate) .. " calls a second"
-          or "unknown without --rate"
-      )
-    )
+  context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
+  if not (cost and rate) then
+    context:tell "credits need --cost, the price of a call, and seconds need --rate"
   end
   return figures.invalid > 0 and status.invalid_rows or status.done
 end

@@ -12,8 +12,12 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
+local STATE = ".state"
 
-local M = {}
+local M = {
+  ---What is written under the output's name with these endings.
+  ENDINGS = { "", STATE, UNFINISHED },
+}
 
 ---The columns of the output: line and address first, the kept columns of the input last. A column of the input that is
 ---called `action` must not take the place of the decision.
@@ -88,13 +92,20 @@ local function place_of(run, path)
   return path .. UNFINISHED
 end
 
+-- Whether the output is still that of the run up to an offset, as far as its first line and its length show. What comes
+-- after that is cut off.
+local function has_recorded(run, offset)
+  local header, out = run:header(), run.out
+  return out and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
+end
+
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.
 ---@param run riskscreen.cli.Run
 ---@param path string
 ---@param identity table<string, string>
 function M.open(run, path, identity)
   local options = run.context.options
-  local state_path, resumes = path .. ".state", options.resume or options.retry_failed
+  local state_path, resumes = path .. STATE, options.resume or options.retry_failed
   local has_results, has_state = files.exists(path), files.exists(state_path)
   if not resumes and not options.force and (has_results or has_state) then
     local there = has_results and path or state_path
@@ -116,9 +127,8 @@ function M.open(run, path, identity)
     run:set_row_source(began.source)
     local place = place_of(run, path)
     run.out = io.open(place, state.progress.offset > 0 and "r+b" or "w+b")
-    local size = run.out and run.out:seek "end"
-    if not size or size < state.progress.offset then
-      local message = "--resume: %s is shorter than the run has recorded; it was changed. --force starts again"
+    if not has_recorded(run, state.progress.offset) then
+      local message = "--resume: %s is not what the run has recorded; it was changed. --force starts again"
       status.misuse(message:format(path))
     end
     assert(system.truncate(run.out, state.progress.offset))

@@ -265,11 +265,7 @@ function Refresher:share(shared)
   self.shared = shared
 end
 
----Starts the timers of this worker that try to take the lease.
-function Refresher:start()
-  if self.started then
-    return
-  end
+local function start(self)
   local settings = self.settings
   local function try(premature)
     if not premature then
@@ -284,6 +280,13 @@ function Refresher:start()
   -- An exiting worker gets no timers, and needs none.
   if not ok and not settings.exiting() then
     settings.log("the lists are not refreshed by this worker: " .. tostring(message))
+  end
+end
+
+---Starts the timers of this worker that try to take the lease. LuaJIT compiles this function: it makes no closure.
+function Refresher:start()
+  if not self.started then
+    start(self)
   end
 end
 

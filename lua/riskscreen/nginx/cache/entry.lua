@@ -13,9 +13,9 @@ local sub = string.sub
 
 -- The parts of a text: version, kind, end of a stale entry, epoch, high bits of the time of the fetch, verdict as JSON.
 -- The times are milliseconds.
-local VERSION, NUMBERS = "3", ("%016.0f"):rep(3)
+local VERSION, NUMBERS = "4", ("%016.0f"):rep(3)
 local END_AT, EPOCH_AT, TIME_AT, JSON_AT = 3, 19, 35, 51
-local LOW = 2 ^ 32 -- the flags are below
+local LOW = 2 ^ 31 -- the flags are below: nginx's are signed numbers of 32 bits
 local FRESH, FAILED, STALE = "v", "f", "s"
 
 local MAX_NUMBER = 2 ^ 53

@@ -40,7 +40,7 @@ local function catch_up(self)
     local heard_at = fleet.purges:heard_at()
     self.is_deaf = not time.age(heard_at, now, time.LAG) or now >= heard_at + fleet.delay
   end
-  local epoch = self.dict:epoch()
+  local epoch = self.dict:epoch(now)
   if epoch ~= self.epoch then
     self.epoch = epoch
     self.lru:clear()
@@ -194,7 +194,7 @@ local function ask(flight)
   if type(decision) ~= "table" or not is_action[decision.action] then
     error("fetch must return a decision", 0)
   end
-  local failure, now = decision.error, self.clock()
+  local failure, now = decision.error, catch_up(self)
   count_fetch(self, failure, now - started)
   local entry, tier = later_entry(self, request, started, now)
   if entry then
@@ -243,7 +243,7 @@ local function lock(flight, pause)
   local self, request = flight.cache, flight.request
   local now = self.clock()
   local remaining = request.deadline - now
-  flight.lock = self.dict:lock(request.key, now, remaining + single_flight.GRACE)
+  flight.lock = self.dict:lock(request, now, remaining + single_flight.GRACE)
   local entry = flight.lock ~= nil and entry_in_dict(self, request.key, request.address, now)
   if entry and is_fresh(self, entry, now) then
     if self.epoch == request.epoch then
@@ -372,8 +372,9 @@ end
 
 -- Forgets in all workers; this one learns of it at once.
 local function forget(self, spellings, keys)
-  local ok, message = self.dict:forget(self.clock(), spellings, keys)
-  self.epoch = self.dict:epoch()
+  local now = self.clock()
+  local ok, message = self.dict:forget(now, spellings, keys)
+  self.epoch = self.dict:epoch(now)
   self.lru:clear()
   if not ok then
     return nil, errors.new("unsupported", "not every worker could be told to forget the address: " .. message)

@@ -48,12 +48,12 @@ end
 
 -- Ends a fetch.
 local function finish(flight, result)
-  local cache, key = flight.cache, flight.request.key
-  if cache.under_way[key] == flight then
-    cache.under_way[key] = nil
+  local cache, request = flight.cache, flight.request
+  if cache.under_way[request.key] == flight then
+    cache.under_way[request.key] = nil
   end
   if flight.lock then
-    cache.dict:unlock(key, flight.lock)
+    cache.dict:unlock(request, flight.lock)
   end
   cache.metrics:finish(flight)
   flight.result = result or false
@@ -90,17 +90,16 @@ local function fly(flight)
   finish(flight, result)
 end
 
--- Fetches in a timer, if a disconnect may end this request: other callers may wait for the fetch by then. Waits for its
+-- Fetches in a timer, for a disconnect may end this request, and other callers may wait for the fetch. Waits for its
 -- end. Returns false if the caller must fetch itself.
 local function fly_outside(flight)
   local cache, has_begun, is_late = flight.cache, false, false
-  local is_accepted = cache.may_end()
-    and cache.spawn(function()
-      if not is_late then
-        has_begun = true
-        fly(flight)
-      end
-    end)
+  local is_accepted = cache.spawn(function()
+    if not is_late then
+      has_begun = true
+      fly(flight)
+    end
+  end)
   if is_accepted then
     wait(flight, cache.clock() + START_PATIENCE)
     is_late = not has_begun
@@ -116,19 +115,19 @@ end
 ---@param request riskscreen.nginx.CacheRequest
 ---@return riskscreen.nginx.Flight|nil flight with a result; nil when the time is up
 function M.join(cache, request)
-  if request.deadline - cache.clock() < TICK then
-    return nil
-  end
   local flight = M.find(cache, request)
   if flight then
     wait(flight, request.deadline)
+    if flight.result and not flight.is_private then
+      return flight
+    end
     -- No loop: LuaJIT does not compile a call behind a loop (`./dev bench nginx`).
-    return flight.result and not flight.is_private and flight or M.join(cache, request)
+    return request.deadline - cache.clock() >= TICK and M.join(cache, request) or nil
   end
   flight = { cache = cache, request = request, waiting = 0, lock = false, slot = false, own = false, source = false }
   setmetatable(flight, Flight)
   cache.under_way[request.key] = flight
-  if not fly_outside(flight) then
+  if not (cache.may_end() and fly_outside(flight)) then
     fly(flight)
   end
   if flight.failure then

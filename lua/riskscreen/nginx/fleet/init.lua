@@ -203,17 +203,20 @@ function Fleet:lists(id)
   return account_lists.new(self.slow_client, settings.key(), id, settings.clock_skew, now, random.token())
 end
 
----Starts listening for purges in this worker.
-function Fleet:start()
-  if self.started then
-    return
-  end
+local function start(self)
   local function try(premature)
     if not premature then
       self.purges:listen(ROUNDS)
     end
   end
   self.started = ngx.timer.every(math.min(0.5, self.delay / 4), try) and ngx.timer.at(0, try) and true or false
+end
+
+---Starts listening for purges in this worker. LuaJIT compiles this function: it makes no closure.
+function Fleet:start()
+  if not self.started then
+    start(self)
+  end
 end
 
 ---@class riskscreen.nginx.RedisFacts

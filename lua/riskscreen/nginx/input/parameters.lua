@@ -9,8 +9,8 @@ local byte, find, lower, sub = string.byte, string.find, string.lower, string.su
 local AMPERSAND, EQUALS_SIGN = byte "&", byte "="
 local MAX_PARAMETERS = 1000 -- some programs leave out the rest, and reading more would keep a worker busy
 
--- Texts without escapes, and without characters that some programs treat alike.
-local is_simple = made_of "0-9A-Za-z&=_~:,/-"
+-- Texts without escapes, and without characters that some programs treat alike; and those of them that are folded.
+local is_simple, is_folded = made_of "0-9A-Za-z&=_~:,/-", made_of "0-9a-z&=~:,/"
 
 local M = {}
 
@@ -74,7 +74,9 @@ local last_text, last_folded
 local function simple_folded(text)
   if text ~= last_text then
     last_text, last_folded = text, false
-    if is_simple(text) then
+    if is_folded(text) then
+      last_folded = text
+    elseif is_simple(text) then
       last_folded = lower(text)
       if find(text, "_", 1, true) or find(text, "-", 1, true) then
         last_folded = M.folded(text)

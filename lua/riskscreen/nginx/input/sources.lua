@@ -190,7 +190,10 @@ local M = {}
 ---@return string|nil message the reason why the source is refused
 function M.compile(source)
   if type(source) == "function" then
-    return source
+    return function()
+      local value, problem = source()
+      return value, problem
+    end
   elseif type(source) == "string" and source ~= "" then
     return function()
       return source
@@ -207,10 +210,10 @@ end
 ---@return riskscreen.nginx.SubjectReader
 function M.subject_reader(address, network)
   return function()
-    local address_found, problem = address()
+    local address_found, problem, query = address()
     local network_found, network_problem
     if network then
-      network_found, network_problem = network()
+      network_found, network_problem = network(query)
     end
     return address_found, network_found, problem or network_problem
   end
@@ -248,16 +251,18 @@ function M.read(source, name)
     return source
   elseif source == nil then
     return missing("the " .. name)
-  elseif type(source) == "function" then
-    return source()
-  elseif type(source) ~= "table" then
+  elseif type(source) ~= "function" and type(source) ~= "table" then
     return nil, nil, ("%s %s (got %s)"):format(name, WANTED, text.kind(source))
   end
-  local reader, message = reader_of(source)
+  local reader, message = source, nil
+  if type(source) == "table" then
+    reader, message = reader_of(source)
+  end
   if not reader then
     return nil, nil, name .. " " .. message
   end
-  return reader()
+  local value, problem = reader()
+  return value, problem
 end
 
 return M

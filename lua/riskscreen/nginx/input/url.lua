@@ -15,18 +15,20 @@ local CUT = "a URL with '#' can be read in two ways"
 
 local M = {}
 
----A reader of a parameter of the query.
+---A reader of a parameter of the query. It also returns the query, so that the reader of a second parameter need not
+---ask nginx again: that is most of the work.
 ---@param name string
----@return riskscreen.nginx.Reader
+---@return fun(query: string|nil): string|nil, string|nil, string|nil
 function M.argument(name)
   local place = "the argument " .. name
   local read = parameters.reader(name)
-  return function()
-    if is_cut() then
+  return function(query)
+    if not query and is_cut() then
       return nil, CUT
     end
-    local value, problem = read(ngx.var.args)
-    return value, problem and (place .. " " .. problem)
+    query = query or ngx.var.args or ""
+    local value, problem = read(query)
+    return value, problem and (place .. " " .. problem), query
   end
 end
 

@@ -1,6 +1,5 @@
 -- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler.
 local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
-local redis = require "riskscreen.runtime.native.redis"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
@@ -57,6 +56,24 @@ local function reply_of(transfer, request, max_size)
   return reply
 end
 
+-- A 200 whose headers and times are made when one of them is read. Nearly no caller reads them, and they cost a
+-- twentieth of a call.
+local Reply = {}
+
+function Reply.__index(reply, name)
+  local text = (name == "headers" or name == "times") and rawget(reply, "head")
+  if text then
+    reply.headers, reply.times = core.details(text)
+    reply.head = nil
+  end
+  return rawget(reply, name)
+end
+
+function Reply.__pairs(reply)
+  Reply.__index(reply, "headers")
+  return next, reply
+end
+
 local M = {
   name = "native",
   now = scheduler.now,
@@ -65,8 +82,15 @@ local M = {
   attach = scheduler.attach,
   detach = scheduler.detach,
   loop = scheduler.pollable,
-  redis_transport = redis.transport,
 }
+
+---A transport to Redis, or nil and why there is none.
+---@param settings table
+---@return table|nil
+---@return string|nil message
+function M.redis_transport(settings)
+  return require("riskscreen.runtime.native.redis").transport(settings)
+end
 
 ---Why nothing can wait here: it always can.
 ---@return nil
@@ -108,15 +132,16 @@ end
 
 ---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
 ---and tasks go on meanwhile. The arguments after the request are those that differ between the requests of a call: they
----need no table of their own. With `value_only` a 200 has its text in place of headers and times.
+---need no table of their own. With `rest` a 200 has its text in place of headers and times, or makes them when they are
+---read.
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----value_only?: boolean, target?: string): riskscreen.Reply|nil, table|nil
+---rest?: "text"|"head", target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
   local last_headers, last_key -- nearly all requests have the headers of the last one
   local options = {} -- of the last request; the core copies them
-  return function(request, key, timeout, connect_timeout, fresh, value_only, target)
+  return function(request, key, timeout, connect_timeout, fresh, rest, target)
     origin = origin or new_origin(settings)
     local headers = request.headers
     if headers ~= last_headers or key ~= last_key then
@@ -131,10 +156,12 @@ function M.transport(settings)
       transfer = origin:send(options)
     end
     scheduler.await(transfer)
-    if value_only and not request.keep_null then
-      local value, size, body = transfer:take(true)
-      if value ~= nil then
-        return { status = 200, value = value, size = size, text = body }
+    if rest and not request.keep_null then
+      local value, size, text = transfer:take(rest)
+      if value ~= nil and rest == "text" then
+        return { status = 200, value = value, size = size, text = text }
+      elseif value ~= nil then
+        return setmetatable({ status = 200, value = value, size = size, head = text }, Reply)
       end
     end
     local reply, failure = reply_of(transfer, request, settings.max_response_size)

@@ -423,3 +423,48 @@ for kind, new_memory in pairs(kinds) do
     end)
   end)
 end
+
+describe("the cap of a day of a client", function()
+  local riskscreen = require "riskscreen"
+  local subject = { address = ("0x%040x"):format(1), network = "eth" }
+
+  local function client_of(options)
+    local sent = 0
+    options.rate_limit = { rate = 1e5, burst = 1e5, daily = 100 }
+    options.identity, options.retry, options.breaker = "specs", false, false -- nginx has a breaker by default
+    options.access_key = options.access_key or "key-of-the-limiter-specs"
+    function options.transport()
+      sent = sent + 1
+      riskscreen.sleep(options.hedge and 0.004 or 0)
+      return { status = 500, headers = {}, value = {} }
+    end
+    local client = riskscreen.new(options)
+    return client, function()
+      return 100 - client:stats().rate_limit.left_today, sent
+    end
+  end
+
+  it("is not used by calls whose access key cannot be had", function()
+    local client, used = client_of {
+      access_key = function()
+        error "the vault is down"
+      end,
+    }
+    for _ = 1, 10 do
+      assert.equal("unauthorized", select(2, client.kya:risk(subject)).kind)
+    end
+    assert.same({ 0, 0 }, { used() })
+  end)
+
+  it("is not used by hedges that the retry budget does not allow", function()
+    local client, used = client_of { hedge = { delay = 0.001 } }
+    riskscreen.run(function()
+      for _ = 1, 40 do
+        client.kya:risk(subject)
+      end
+    end)
+    local taken, sent = used()
+    assert.is_true(sent > 40 and sent < 80)
+    assert.equal(sent, taken)
+  end)
+end)

@@ -82,9 +82,10 @@ describe("an entry", function()
   end)
 
   it("keeps its times to the millisecond", function()
-    local ages = 2 ^ 32 / 1000 -- seconds that fit the flags
-    for _, at in ipairs { NOW - 0.125, 0, 0.001, ages - 0.001, ages, 100 * ages + 5 } do
+    local ages = 2 ^ 31 / 1000 -- seconds that fit the flags, which are signed numbers of 32 bits
+    for _, at in ipairs { NOW - 0.125, 0, 0.001, ages - 0.001, ages, 1.5 * ages, 100.5 * ages + 5 } do
       local text, flags = entries.encode(codec:of(decision("block", { reason("block", "bad") }), at, 2 ^ 50))
+      assert.is_true(flags >= 0 and flags < 2 ^ 31, at)
       local read = entries.new(TTL, STALE):decode(text, flags, at)
       local seen = { read.at, read.expires_at, codec:usable_until(read), read.head.epoch }
       assert.same({ at, at + 3600, at + 7200, 2 ^ 50 }, seen)

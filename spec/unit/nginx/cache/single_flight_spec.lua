@@ -368,6 +368,9 @@ describe("a deadline less than a millisecond away", function()
           get = function(_, key)
             return key:find "lock" and "9999 two" or nil
           end,
+          incr = function()
+            return nil, "no memory"
+          end,
         },
       }
       now = now + step / 7

@@ -66,6 +66,19 @@ describe("a client over HTTP", function()
     assert.is_nil(header(request, "content-type"))
   end)
 
+  it("makes the headers and the times of a response when they are read", function()
+    local server = serve()
+    local _, response = new(server.url).kya:risk(asked)
+    assert.equal("string", type(response.headers["content-length"]))
+    assert.is_true(response.times.total >= 0)
+    assert.is_nil(response.nothing)
+    local names = {}
+    for name in pairs(response) do
+      names[name] = true
+    end
+    assert.same({ status = true, headers = true, times = true, elapsed = true, attempts = true, cached = true }, names)
+  end)
+
   it("sends a body", function()
     local server = serve()
     new(server.url):request("POST", "/x", { body = { a = 1 } })
