@@ -86,10 +86,9 @@ local M = {}
 ---@return riskscreen.Server|nil
 ---@return riskscreen.Error|nil err
 function M.new(what, place, take)
-  local module = optional "riskscreen.server"
+  local module, missing = optional "riskscreen.server"
   if not module then
-    local remedy = what .. ": riskscreen.server is missing: build the library with libmicrohttpd"
-    return nil, errors.new("unsupported", remedy)
+    return nil, errors.new("unsupported", what .. ": " .. missing)
   end
   local listener, message = module.new { host = place.host, port = place.port, max_body = place.max_body }
   if not listener then
