@@ -3,7 +3,7 @@
 
 ---@param name string
 ---@return table|nil module
----@return string|nil message a line for a person, with the package that is missing
+---@return string|nil message
 return function(name)
   local path, cpath = package.path, package.cpath
   package.path = ""
@@ -15,5 +15,5 @@ return function(name)
   if found then
     return module
   end
-  return nil, require("riskscreen.util.missing").explain(module) or tostring(module)
+  return nil, module
 end

@@ -3,6 +3,7 @@
 local addresses = require "riskscreen.address"
 local configuration = require "riskscreen.cli.configuration"
 local date = require "riskscreen.util.date"
+local missing = require "riskscreen.util.missing"
 local optional = require "riskscreen.util.optional"
 local status = require "riskscreen.cli.status"
 local version = require "riskscreen.version"
@@ -29,7 +30,7 @@ local function check_installation(add)
   local lacking = {}
   for _, name in ipairs(optional_modules) do
     local module, problem = optional(name)
-    lacking[#lacking + 1] = not module and problem or nil
+    lacking[#lacking + 1] = not module and (missing.explain(problem) or problem) or nil
   end
   local detail = lacking[1] and "optional modules are missing" or table.concat(optional_modules, ", ")
   add("modules", lacking[1] and "skipped" or "ok", detail, lacking[1] and table.concat(lacking, "; "))

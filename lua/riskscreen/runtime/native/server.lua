@@ -86,9 +86,10 @@ local M = {}
 ---@return riskscreen.Server|nil
 ---@return riskscreen.Error|nil err
 function M.new(what, place, take)
-  local module, missing = optional "riskscreen.server"
+  local module, failure = optional "riskscreen.server"
   if not module then
-    return nil, errors.new("unsupported", what .. ": " .. missing)
+    local problem = require("riskscreen.util.missing").explain(failure) or failure
+    return nil, errors.new("unsupported", what .. ": " .. problem)
   end
   local listener, message = module.new { host = place.host, port = place.port, max_body = place.max_body }
   if not listener then
