@@ -63,15 +63,16 @@ local fields = {
 
 ---The parameters of a submission in one spelling: two that differ in it are the same.
 ---@param parameters table
+---@param extend? table the client's option
 ---@return table
-function M.canonical(parameters)
-  local copy = tables.copy(parameters)
+function M.canonical(parameters, extend)
+  local copy, like = tables.copy(parameters), addresses.alike(parameters.network, extend)
   for _, field in ipairs(fields) do
     copy[field.name] = field.canonical(parameters[field.name])
   end
   for _, name in ipairs { "outputAddress", "tokenContractAddress" } do
     local address = parameters[name]
-    copy[name] = type(address) == "string" and addresses.normalize(address, parameters.network) or address
+    copy[name] = type(address) == "string" and addresses.normalize(address, like) or address
   end
   return copy
 end

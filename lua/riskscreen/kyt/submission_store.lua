@@ -51,8 +51,9 @@ local function keys_of(state, kind, custom_id, fingerprint, old_fingerprint)
 end
 
 -- The fingerprint of parameters, and that of 0.9.0.
-local function fingerprints_of(parameters)
-  return hash_of(tables.fingerprint(submissions.canonical(parameters))), hash_of(tables.fingerprint(parameters))
+local function fingerprints_of(state, parameters)
+  local canonical = submissions.canonical(parameters, state.settings.extend)
+  return hash_of(tables.fingerprint(canonical)), hash_of(tables.fingerprint(parameters))
 end
 
 -- The content of an entry, or nil and an error. 0.9.0 kept a ticket, or beside a result its identifiers alone.
@@ -129,7 +130,7 @@ end
 ---@return riskscreen.kyt.Entry|nil entry its `content` is that of an earlier submission, which is not sent again
 ---@return riskscreen.Error|nil err
 function M.begin(state, submission, parameters, extra)
-  local fingerprint, old_fingerprint = fingerprints_of(parameters)
+  local fingerprint, old_fingerprint = fingerprints_of(state, parameters)
   local key, old_key = keys_of(state, submission.kind, parameters.customId, fingerprint, old_fingerprint)
   local settings = state.settings
   local entry = setmetatable({
@@ -155,7 +156,7 @@ end
 ---@return riskscreen.Error|nil err
 function M.forget(state, kind, parameters)
   local space = state.settings.store:space(SPACE)
-  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprints_of(parameters)) } do
+  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprints_of(state, parameters)) } do
     local removed, err = space:delete(key)
     if removed == nil then
       return nil, err

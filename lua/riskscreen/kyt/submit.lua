@@ -59,9 +59,7 @@ function M.denial(state, operation, parameters)
   if not state.lists or type(address) ~= "string" or type(network) ~= "string" then
     return nil
   end
-  local extend = state.settings.extend
-  local canonical = addresses.validate(address, network, false, extend and extend.network)
-    or addresses.normalize(address)
+  local canonical = addresses.normalize(address, addresses.alike(network, state.settings.extend))
   local decision = state.lists:decide(canonical, network)
   if not decision or decision.action == "allow" then
     return nil

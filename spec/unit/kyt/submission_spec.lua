@@ -2,6 +2,7 @@
 local json = require "riskscreen.json"
 local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
+local spellings = require "spec.support.spellings"
 local submissions = require "riskscreen.kyt.submission"
 local temporary = require "spec.support.temporary"
 
@@ -350,6 +351,26 @@ describe("a submission that a store keeps", function()
       local transaction = assert(client.kyt:submit(other))
       assert.same({ "r1", 0 }, { transaction.requestId, #requests })
     end
+  end)
+
+  it("is the same in every spelling of its addresses, also on an added network", function()
+    local function spelled(receiver, token)
+      return { network = "added", hash = "0xabc", outputAddress = receiver, tokenContractAddress = token }
+    end
+    local function is_sent_once(list, added)
+      local client, requests = start({ extend = { network = added } }, submitted)
+      for _, receiver in ipairs(list) do
+        for _, token in ipairs(list) do
+          assert(client.kyt:submit(spelled(receiver, token)))
+        end
+      end
+      assert.equal(1, #requests, list[1])
+      assert(client.kyt:forget(spelled(list[1], list[1])))
+    end
+    for network, list in pairs(spellings) do
+      is_sent_once(list, { added = network })
+    end
+    is_sent_once(spellings.tron, { "added" }) -- the form of its addresses is not known
   end)
 
   it("is not answered from when its address has come onto a deny list", function()
