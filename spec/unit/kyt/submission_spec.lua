@@ -315,6 +315,14 @@ describe("a submission that a store keeps", function()
     end
   end)
 
+  it("is not found by one of another kind with the same customId and parameters", function()
+    local client, requests = start({}, submitted, success { requestId = "r2" })
+    assert.equal("r1", client.kyt:submit_custom_score(parameters).requestId)
+    assert.equal("r2", assert(client.kyt:submit(parameters)).requestId)
+    assert.equal(2, #requests)
+    assert.equal("r1", client.kyt:submit_custom_score(parameters).requestId)
+  end)
+
   it("is found after the key was replaced", function()
     start({}, submitted).kyt:submit(parameters)
     local client, requests = start({ access_key = "the-next-key-of-it" }, submitted)
