@@ -123,13 +123,14 @@ function M.canonical_network(network)
   return aliases[network or false] or network
 end
 
----The network whose addresses those of a network look like: itself, or what the option `extend` says of an added one.
+---The network whose addresses those of a network look like: itself, or what the option `extend` says of an added one;
+---nil where their form is not known.
 ---@param network any
 ---@param extend? { network?: table<string, string|true> }
 ---@return any
 function M.alike(network, extend)
-  local like = extend and extend.network and network ~= nil and extend.network[network]
-  return type(like) == "string" and like or network
+  local like = extend and extend.network and network ~= nil and extend.network[network] or network
+  return like ~= true and like or nil
 end
 
 ---The key of a network and an address: the same for every spelling. Caches, lists and stores use it.

@@ -106,7 +106,8 @@ local function await_turn(call)
     end
   end
   if call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
-    return errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
+    local message = ("no time was left of %g s"):format(call.timeout)
+    return select(2, send.unsent(call, errors.new("timeout", message, { sent = false })))
   end
 end
 
@@ -158,20 +159,13 @@ end
 
 -- Learn
 
--- Tells the limiter and the breaker how the attempt has failed.
-local function learn(call, permit, err)
-  local state = call.state
-  if state.limiter and err.kind == "rate_limited" then
-    state.limiter:refused(err.retry_after)
-  end
-  if not permit then
-    return
-  end
+-- Tells the breaker how the attempt has failed.
+local function learn(breaker, permit, err)
   local never_left = err.phase == "queue" or (err.sent == false and not unhealthy[err.kind])
   if never_left or err.kind == "cancelled" then
-    state.breaker:forget(permit)
+    breaker:forget(permit)
   else
-    state.breaker:report(permit, unhealthy[err.kind] or false)
+    breaker:report(permit, unhealthy[err.kind] or false)
   end
 end
 
@@ -229,21 +223,17 @@ local function attempt(call)
     local retry_after
     permit, retry_after = breaker:admit(limit)
     if not permit then
-      if state.limiter then
-        state.limiter:refund(call.cost)
-      end
-      return nil, circuit_error(call, retry_after), true
+      local _, err = send.unsent(call, circuit_error(call, retry_after))
+      return nil, err, true
     end
     call.permit = permit
   end
   call.attempt_started, call.attempt_timeout = at, left < limit and left or limit
   local value, result = (state.hedge and send_hedged or send.send)(call, at)
   call.permit = false
-  if value == nil then
-    learn(call, permit, result)
-    return nil, result
-  end
-  if permit then
+  if permit and value == nil then
+    learn(breaker, permit, result)
+  elseif permit then
     breaker:report(permit, false)
   end
   return value, result
@@ -342,8 +332,9 @@ local function new_route(state, operation)
   return route
 end
 
--- The error of a call that sent nothing.
-local function unsent(err, name)
+-- The error of a call that sent nothing. The caller may have taken the key for an address.
+local function unsent(state, err, name)
+  err.message = state.hide_key(err.message)
   err.operation, err.attempts, err.elapsed, err.sent = name, 0, 0, false
   return nil, err
 end
@@ -360,7 +351,7 @@ function M.check(state, operation, parameters, options)
   local level = states.address_check(state, options.address_check, default)
   local checked, err = validate.parameters(operation, parameters, level, state.settings.extend)
   if not checked then
-    return unsent(err, operation.name)
+    return unsent(state, err, operation.name)
   end
   return checked
 end
@@ -377,11 +368,11 @@ function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
   local err = states.refusal(state)
   if err or not route.endpoint then
-    return unsent(err or request.unpublished(operation), route.name)
+    return unsent(state, err or request.unpublished(operation), route.name)
   end
   local built, target = request.build(route.endpoint, parameters, state.settings, options, route.last)
   if not built then
-    return unsent(target, route.name)
+    return unsent(state, target, route.name)
   end
   return run(state, route, built, target, options, parameters)
 end
@@ -412,11 +403,11 @@ end
 function M.request(state, name, method, path, options)
   local err = states.refusal(state)
   if err then
-    return unsent(err, name)
+    return unsent(state, err, name)
   end
   local built, target = request.raw(method, path, state.settings, options)
   if not built then
-    return unsent(target, name)
+    return unsent(state, target, name)
   end
   local route = { name = name, label = "request", idempotent = built.replay }
   return run(state, route, built, target, options)

@@ -51,8 +51,9 @@ local function keys_of(state, kind, custom_id, fingerprint, old_fingerprint)
 end
 
 -- The fingerprint of parameters, and that of 0.9.0.
-local function fingerprints_of(parameters)
-  return hash_of(tables.fingerprint(submissions.canonical(parameters))), hash_of(tables.fingerprint(parameters))
+local function fingerprints_of(state, parameters)
+  local canonical = submissions.canonical(parameters, state.settings.extend)
+  return hash_of(tables.fingerprint(canonical)), hash_of(tables.fingerprint(parameters))
 end
 
 -- The content of an entry, or nil and an error. 0.9.0 kept a ticket, or beside a result its identifiers alone.
@@ -65,9 +66,11 @@ local function decode(key, value)
     end
     submission.kind = submission.kind or "transaction"
     content.submission = submission
-    return content
+    if not submissions.problem(submission) then
+      return content
+    end
   end
-  local message = "the store's entry " .. key .. " of a transaction is damaged"
+  local message = "the store's entry " .. text.printable(key, 200) .. " of a transaction is damaged"
   return nil, errors.new("storage", message, { reason = "damaged" })
 end
 
@@ -127,7 +130,7 @@ end
 ---@return riskscreen.kyt.Entry|nil entry its `content` is that of an earlier submission, which is not sent again
 ---@return riskscreen.Error|nil err
 function M.begin(state, submission, parameters, extra)
-  local fingerprint, old_fingerprint = fingerprints_of(parameters)
+  local fingerprint, old_fingerprint = fingerprints_of(state, parameters)
   local key, old_key = keys_of(state, submission.kind, parameters.customId, fingerprint, old_fingerprint)
   local settings = state.settings
   local entry = setmetatable({
@@ -153,7 +156,7 @@ end
 ---@return riskscreen.Error|nil err
 function M.forget(state, kind, parameters)
   local space = state.settings.store:space(SPACE)
-  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprints_of(parameters)) } do
+  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprints_of(state, parameters)) } do
     local removed, err = space:delete(key)
     if removed == nil then
       return nil, err
@@ -191,9 +194,10 @@ local function is_old(state, key, content)
   end
 end
 
----Iterates over what is kept for the client's account: entries with their content.
+---Iterates over what is kept for the client's account: entries with their content; false and an error for one that
+---is damaged, or that another program has put there.
 ---@param state riskscreen.State
----@return fun(): riskscreen.kyt.Entry|nil
+---@return fun(): riskscreen.kyt.Entry|false|nil, riskscreen.Error|nil
 function M.each(state)
   local space = state.settings.store:space(SPACE)
   local account = submit.account_of(state) .. " "
@@ -204,7 +208,7 @@ function M.each(state)
       if is_own or not key:find(" ", 1, true) then
         local content, err = decode(key, value)
         if not content then
-          error(err, 0)
+          return false, err
         elseif is_own or is_old(state, key, content) then
           return setmetatable({ space = space, key = key, value = value, content = content }, Entry)
         end
@@ -222,7 +226,7 @@ function M.of_submission(state, submission)
     forget = function()
       local ok, forgotten, err = pcall(function()
         for entry in M.each(state) do
-          if submissions.serves(entry.content.submission, submission) then
+          if entry and submissions.serves(entry.content.submission, submission) then
             return entry:forget()
           end
         end

@@ -145,11 +145,13 @@ end
 
 -- Whether the local lists say anything about an address. Then it has an outcome of its own.
 local function is_listed(self, input)
-  local lists = state_of(self).lists
+  local state = state_of(self)
+  local lists, network = state.lists, input.network
   if not lists then
     return false
   end
-  local decision, notes = lists:decide(addresses.normalize(input.address, input.network), input.network)
+  local like = addresses.alike(network, state.settings.extend)
+  local decision, notes = lists:decide(addresses.normalize(input.address, like), network)
   return decision ~= nil or notes ~= nil
 end
 

@@ -2,6 +2,7 @@
 local json = require "riskscreen.json"
 local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
+local spellings = require "spec.support.spellings"
 local submissions = require "riskscreen.kyt.submission"
 local temporary = require "spec.support.temporary"
 
@@ -124,6 +125,32 @@ describe("a result of another transaction", function()
   end)
 end)
 
+describe("events with one webhookId", function()
+  it("reach their transactions, where the operator's store takes each for a new one", function()
+    local function new()
+      return "new"
+    end
+    local inbox = new_inbox { store = { claim = new, complete = new, release = new } }
+    local function submit(request_id)
+      local client = new_client({ inbox = inbox, endpoints = "none" }, success { requestId = request_id })
+      return assert(client.kyt:submit { network = "eth", hash = "0x" .. request_id:sub(2) })
+    end
+    local one, two = submit "r1", submit "r2"
+    local function event(request_id, status)
+      assert.equal(200, deliver(inbox, "w1", { requestId = request_id, status = status, maxScore = request_id:sub(2) }))
+    end
+    event("r1", 1003)
+    event("r2", 1003)
+    assert.equal("1", one:await({ timeout = 0 }).maxScore)
+    assert.equal("2", two:await({ timeout = 0 }).maxScore)
+    local three = submit "r3"
+    event("r3", 1001)
+    assert.equal(1001, select(2, three:await { timeout = 0 }).last.status)
+    event("r3", 1003)
+    assert.equal("3", three:await({ timeout = 0 }).maxScore)
+  end)
+end)
+
 describe("an event from before a submission", function()
   it("is not taken by the transaction, nor when its ticket is resumed, nor by its requestId", function()
     local inbox = new_inbox()
@@ -142,6 +169,37 @@ describe("an event from before a submission", function()
     )
     deliver(inbox, "w2", { requestId = "r1", customId = "mine", status = 1003, maxScore = "5" })
     assert.equal("5", client.kyt:resume(ticket):await({ timeout = 0 }).maxScore)
+  end)
+
+  it("is told from a later one although a clock is ahead, or set back over a restart", function()
+    local now = os.time()
+    local event = { requestId = "r1", customId = "mine", status = 1003, maxScore = "5" }
+    local function ahead()
+      return now + 5
+    end
+    local ticket = new_client({ clock = ahead }, submitted).kyt:submit(parameters):ticket()
+    local its_inbox = new_inbox()
+    deliver(its_inbox, "w1", event)
+    deliver(its_inbox, "w2", { requestId = "r2", status = 1003, maxScore = "5" })
+    local receiver = new_client({ inbox = its_inbox, endpoints = "none" }, waiting)
+    assert.equal("5", receiver.kyt:resume(ticket):await({ timeout = 0 }).maxScore)
+    local store = riskscreen.store.memory {
+      clock = function()
+        return now
+      end,
+    }
+    local function start()
+      local inbox = new_inbox { store = store, account = "specs" }
+      return inbox, new_client({ inbox = inbox, store = store, endpoints = "none" }, submitted)
+    end
+    local _, client = start()
+    assert(client.kyt:submit(parameters))
+    now = now - 60
+    local inbox
+    inbox, client = start()
+    deliver(inbox, "w1", event)
+    now = now + 600
+    assert.equal("5", client.kyt:submit(parameters):await({ timeout = 0 }).maxScore)
   end)
 
   it("is not taken after a restart", function()
@@ -257,6 +315,14 @@ describe("a submission that a store keeps", function()
     end
   end)
 
+  it("is not found by one of another kind with the same customId and parameters", function()
+    local client, requests = start({}, submitted, success { requestId = "r2" })
+    assert.equal("r1", client.kyt:submit_custom_score(parameters).requestId)
+    assert.equal("r2", assert(client.kyt:submit(parameters)).requestId)
+    assert.equal(2, #requests)
+    assert.equal("r1", client.kyt:submit_custom_score(parameters).requestId)
+  end)
+
   it("is found after the key was replaced", function()
     start({}, submitted).kyt:submit(parameters)
     local client, requests = start({ access_key = "the-next-key-of-it" }, submitted)
@@ -293,6 +359,26 @@ describe("a submission that a store keeps", function()
       local transaction = assert(client.kyt:submit(other))
       assert.same({ "r1", 0 }, { transaction.requestId, #requests })
     end
+  end)
+
+  it("is the same in every spelling of its addresses, also on an added network", function()
+    local function spelled(receiver, token)
+      return { network = "added", hash = "0xabc", outputAddress = receiver, tokenContractAddress = token }
+    end
+    local function is_sent_once(list, added)
+      local client, requests = start({ extend = { network = added } }, submitted)
+      for _, receiver in ipairs(list) do
+        for _, token in ipairs(list) do
+          assert(client.kyt:submit(spelled(receiver, token)))
+        end
+      end
+      assert.equal(1, #requests, list[1])
+      assert(client.kyt:forget(spelled(list[1], list[1])))
+    end
+    for network, list in pairs(spellings) do
+      is_sent_once(list, { added = network })
+    end
+    is_sent_once(spellings.tron, { "added" }) -- the form of its addresses is not known
   end)
 
   it("is not answered from when its address has come onto a deny list", function()

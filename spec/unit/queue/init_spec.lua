@@ -165,6 +165,34 @@ describe_if("a queue in Redis", function()
     listed:close()
   end)
 
+  it("asks the local lists in every spelling of an address, also on an added network", function()
+    local directory = list_files.new()
+    local tron = spellings.tron
+    local answer = { time = 1, whitelist = false, risks = json.empty_array(), address = tron[2], network = "nile" }
+    local function worker_with(lists)
+      return riskscreen.new {
+        access_key = "key-of-the-queue-specs",
+        identity = "recorder",
+        account = "specs",
+        transport = recorder.new(recorder.reply(200, { success = true, code = 1, data = answer })),
+        extend = { network = { nile = "tron" } },
+        lists = lists,
+      }
+    end
+    local inputs, listed = { { address = tron[2], network = "nile" } }, nil
+    finally(function()
+      listed:close()
+      directory:remove()
+    end)
+    queue:add("a", inputs)
+    work { client = worker_with() }
+    queue:add("b", inputs)
+    listed = worker_with { deny = directory:write("deny.csv", "address\n" .. tron[1] .. "\n") }
+    work { client = listed }
+    local results = results_by_id()
+    assert.same({ "allow", "block" }, { results["a/1"].action, results["b/1"].action })
+  end)
+
   it("uses no outcome whose moment lies in the future", function()
     queue:add("a", inputs_of(1))
     work()

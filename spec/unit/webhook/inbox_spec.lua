@@ -302,6 +302,13 @@ describe("a shared secret", function()
     local encoded = SECRET:gsub(" ", "%%20")
     assert.equal(200, status_of({ query = "token" }, {}, "/hooks?a=b&token=" .. encoded))
     assert.equal(200, status_of({ query = "token" }, {}, "/hooks?token=" .. SECRET:gsub(" ", "+")))
+    for _, place in ipairs { "/hooks/", "/hooks?token=" } do
+      for _, spelling in ipairs { "24+char%acters~!", "24%2bchar%25acters%7E%21", "24%2Bchar%25acters~!" } do
+        local secret = { value = "24+char%acters~!", path = place == "/hooks/" or nil }
+        secret.query = not secret.path and "token" or nil
+        assert.equal(200, status_of(secret, {}, place .. spelling), place .. spelling)
+      end
+    end
     assert.equal(401, status_of({ query = "token" }, {}, "/hooks?Token=" .. encoded))
     assert.equal(401, status_of({ query = "token" }, {}, "/hooks?token="))
     assert.equal(401, status_of({ query = "token" }, {}, "/hooks/" .. encoded))
