@@ -56,11 +56,16 @@ else
   git ls-files -z | xargs -0 tar cf - | tar xf - --no-same-owner -C "$system/root/project"
 fi
 cp "$script" "$system/root/script"
-# The processes and the mounts live in namespaces of their own and end with them.
+# The processes and the mounts live in namespaces of their own and end with them. With pivot_root, not chroot, services
+# can have user namespaces there.
 unshare --mount --pid --fork --kill-child --propagation private sh -euc '
-  mount -t proc proc "$1/proc"
-  mount --rbind /dev "$1/dev"
-  exec chroot "$1" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive TERM=dumb \
+  mount --bind "$1" "$1"
+  cd "$1"
+  mount -t proc proc proc
+  mount --rbind /dev dev
+  pivot_root . .
+  umount -l .
+  exec chroot . env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive TERM=dumb \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     sh -euc "apt-get update -q >/dev/null; cd /root/project; exec sh -eu /root/script"
 ' sh "$system"

@@ -344,31 +344,43 @@ describe("a command without what it needs", function()
   local temporary = require "spec.support.temporary"
   after_each(temporary.clean)
 
-  local paths = 'LUA_PATH="$PWD/lua/?.lua;$PWD/lua/?/init.lua;%s" LUA_CPATH="%s" lua5.4 bin/riskscreen.in '
-    .. "screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth"
+  local SCREEN = "screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth"
+  local BUILT = "$PWD/build/5.4/?.so"
+
+  local function without(path, cpath, arguments)
+    local line = 'LUA_PATH="$PWD/lua/?.lua;$PWD/lua/?/init.lua;%s" LUA_CPATH="%s" lua5.4 bin/riskscreen.in %s'
+    return command_line.run(line:format(path, cpath, arguments))
+  end
 
   it("names lua-argparse", function()
-    local output, status = command_line.run(paths:format("", "$PWD/build/5.4/?.so"))
+    local output, status = without("", BUILT, SCREEN)
     assert.equal("riskscreen: the Lua module argparse is not installed for Lua 5.4: apt install lua-argparse\n", output)
     assert.equal(4, status)
   end)
 
-  it("names the package of a library", function()
-    -- A core that needs a libcurl which is not there.
-    local place = temporary.directory()
-    assert(os.execute(("mkdir %s/riskscreen && cp build/5.4/riskscreen/system.so %s/riskscreen"):format(place, place)))
-    local compile = "cd %s && echo 'int f(void){return 0;}' >f.c"
-      .. " && cc -shared -fPIC -Wl,-soname,libcurl.so.99 f.c -o libf.so"
-      .. " && echo 'int f(void); int luaopen_riskscreen_core(void *L){return L != 0 && f();}' >core.c"
-      .. " && cc -shared -fPIC core.c -o riskscreen/core.so -L. -lf"
-    assert(os.execute(compile:format(place)))
-    local output, status = command_line.run(paths:format("/usr/share/lua/5.4/?.lua", place .. "/?.so"))
-    assert.equal(
-      "riskscreen: riskscreen.core needs libcurl.so.99, which is not installed: apt install libcurl4\n",
-      output
-    )
-    assert.equal(4, status)
-  end)
+  for _, case in ipairs {
+    { "core", "libcurl", "libcurl4", SCREEN },
+    { "server", "libmicrohttpd", "libmicrohttpd12", "sandbox --port 0" },
+    { "hiredis", "libhiredis", "libhiredis0.14", "queue status --redis redis://127.0.0.1:1" },
+  } do
+    local module, library, package_name, arguments = table.unpack(case) -- luacheck: ignore 143
+    it("names the package of " .. library, function()
+      -- A module that needs a library which is not there.
+      local place = temporary.directory()
+      local copy = "mkdir %s/riskscreen && cp build/5.4/riskscreen/system.so %s/riskscreen"
+      assert(os.execute(copy:format(place, place)))
+      local compile = "cd %s && echo 'int f(void){return 0;}' >f.c"
+        .. " && cc -shared -fPIC -Wl,-soname,%s.so.99 f.c -o libf.so"
+        .. " && echo 'int f(void); int luaopen_riskscreen_%s(void *L){return L != 0 && f();}' >module.c"
+        .. " && cc -shared -fPIC module.c -o riskscreen/%s.so -L. -lf"
+      assert(os.execute(compile:format(place, library, module, module)))
+      local output, status = without("/usr/share/lua/5.4/?.lua", place .. "/?.so;" .. BUILT, arguments)
+      local expected = "riskscreen.%s needs %s.so.99, which is not installed: apt install %s\n"
+      assert.matches(expected:format(module, library, package_name), output, 1, true)
+      assert.matches("^riskscreen: [^\n]+\n$", output)
+      assert.equal(4, status)
+    end)
+  end
 
   it("names itself where the library is not there", function()
     local output, status = command_line.run "LUA_PATH=/none lua5.4 bin/riskscreen.in --version"

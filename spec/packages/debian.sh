@@ -57,3 +57,103 @@ left=$(find / -xdev -name '*riskscreen*' ! -path '/root/*' ! -path '/proc/*')
 SCRIPT
 } >"$work/script"
 sh tools/bare.sh "$work/script" "$work/build" "$work/old" spec examples
+
+# The services, started by systemd: in a container, and then in a chroot inside it. The container has namespaces, cgroups and
+# devices of its own, so systemd cannot change this machine's.
+cat >"$work/script" <<'SCRIPT'
+apt-get install -q ./build/deb/lua-riskscreen_*.deb ./build/deb/riskscreen_*.deb systemd curl busybox lua-dbi-sqlite3 lua-expat
+sed -i 's/^#RISKSCREEN_WEBHOOK_SECRET=.*/RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef/' /etc/riskscreen/webhook.env
+cat >>/etc/riskscreen/watch.env <<TEXT
+RISKSCREEN_BASE_URL=http://127.0.0.1:8081
+RISKSCREEN_ACCESS_KEY=sandbox-key
+TEXT
+mkdir -p /etc/systemd/system/riskscreen-list-update.service.d
+cat >/etc/systemd/system/riskscreen-list-update.service.d/url.conf <<TEXT
+[Service]
+ExecStart=
+$(grep ^ExecStart= /lib/systemd/system/riskscreen-list-update.service) --url http://127.0.0.1:8082/sdn
+TEXT
+mkdir /cgroup
+mount -t cgroup2 cgroup2 /cgroup
+cgroup=$(mktemp -d /cgroup/riskscreen.XXXXXX)
+end() {
+  status=$?
+  [ $status = 0 ] || inside journalctl --no-pager -u 'riskscreen*' || true
+  echo 1 >"$cgroup/cgroup.kill"
+  wait
+  for _ in $(seq 100); do
+    ! find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || break
+    sleep 0.1
+  done
+  exit $status
+}
+cat >/root/boot <<'BOOT'
+mount -t proc proc /proc
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+mount -t sysfs -o ro sysfs /sys
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tmpfs tmpfs /run
+mount -t tmpfs -o mode=755 tmpfs /dev
+for device in 'null c 1 3' 'zero c 1 5' 'full c 1 7' 'random c 1 8' 'urandom c 1 9' 'tty c 5 0'; do
+  mknod -m 666 /dev/$device
+done
+ln -s pts/ptmx /dev/ptmx
+top=/
+[ ! -d /chroot ] || { top=/chroot && mount --rbind / $top; }
+exec chroot $top env -i container=other PATH="$PATH" /lib/systemd/systemd --system --log-target=journal
+BOOT
+(
+  echo 0 >"$cgroup/cgroup.procs"
+  exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child sh -eu /root/boot
+) &
+unshare=$!
+trap end EXIT
+# inside COMMAND...: runs it in the container.
+inside() {
+  nsenter -t $(cat "/proc/$unshare/task/$unshare/children") -m -p -u -i -n -C -r -w "$@"
+}
+for _ in $(seq 600); do
+  ! inside systemctl is-active --quiet multi-user.target 2>/dev/null || break
+  sleep 0.1
+done
+answer() {
+  inside curl -s -o /dev/null -w '%{http_code}' --retry 20 --retry-delay 1 --retry-connrefused "$@"
+}
+state=/var/lib/private/riskscreen
+
+inside systemctl start riskscreen-sandbox riskscreen-webhook
+[ "$(answer 127.0.0.1:8081)" = 404 ]
+event='{"webhookId":"w-1","eventType":"test","timestamp":"2026-01-02 03:04:05","data":{}}'
+[ "$(answer -d "$event" 127.0.0.1:8090/webhooks/0123456789abcdef)" = 200 ]
+[ "$(cat $state/events.jsonl)" = "$event" ]
+[ "$(stat -c %a $state $state/events.jsonl | xargs)" = '700 600' ]
+
+printf 'address\n0xa430D6f0A8960FB6b71450c7286de52DD9B28fD3\n' >$state/customers.csv
+inside systemctl start riskscreen-watch-once
+inside journalctl --no-pager -u riskscreen-watch-once | grep '1 screened, 0 changed, 0 without an answer'
+
+cat >sdn <<'XML'
+<sdnList><sdnEntry><uid>1</uid><lastName>A</lastName><idList><id><uid>2</uid><idType>Digital Currency Address - XBT</idType>
+<idNumber>1BoatSLRHtKNngkdXEeobR76b53LETtpyT</idNumber></id></idList></sdnEntry></sdnList>
+XML
+inside busybox httpd -p 127.0.0.1:8082 -h /root/project
+inside systemctl start riskscreen-list-update
+[ "$(stat -c %a /var/lib/riskscreen-lists /var/lib/riskscreen-lists/ofac.rsl | xargs)" = '755 444' ]
+
+inside systemctl start riskscreen-watch riskscreen-watch-once.timer riskscreen-list-update.timer
+for unit in sandbox.service webhook.service watch.service watch-once.timer list-update.timer; do
+  inside systemctl is-active "riskscreen-$unit"
+done
+inside systemctl stop riskscreen-watch riskscreen-webhook riskscreen-sandbox
+for unit in sandbox webhook watch; do
+  [ "$(inside systemctl show -P Result "riskscreen-$unit")" = success ]
+done
+SCRIPT
+sh tools/bare.sh "$work/script" "$work/build"
+{
+  section "Services in a chroot"
+  echo 'mkdir /chroot'
+  cat "$work/script"
+} >"$work/in_chroot"
+sh tools/bare.sh "$work/in_chroot" "$work/build"

@@ -1,5 +1,6 @@
 # An nginx operator with a checkout in /root, which the workers cannot read. The library is installed for nginx alone, and
-# the gate of docs/nginx.md stands in front of a location. Then the checkout is moved, and the library removed.
+# the gate of docs/nginx.md stands in front of a location. Then the checkout is moved, the library removed, and a fleet
+# started.
 . spec/packages/common.sh
 cat >"$work/script" <<'SCRIPT'
 apt-get install -q nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson curl ca-certificates
@@ -34,5 +35,31 @@ cd /srv/moved
 ./dev riskscreen --version
 cmake --build /root/project/build/luajit --target uninstall
 [ -z "$(find /usr/local -path '*riskscreen*')" ]
+
+# What one gate of a fleet has learned another one knows, until it is purged on any of them.
+./dev fleet 8090 &
+status 127.0.0.1:8090/metrics
+status 127.0.0.1:8091/metrics
+# until_it COMMAND...: waits until it succeeds, for 30 seconds.
+until_it() {
+  for _ in $(seq 300); do
+    ! "$@" || return 0
+    sleep 0.1
+  done
+  return 1
+}
+address=0xa430D6f0A8960FB6b71450c7286de52DD9B28fD3
+# answers PORT TEXT
+answers() {
+  [ "$(curl -s "127.0.0.1:$1/withdraw?network=eth&address=$address")" = "$2" ]
+}
+has_written() {
+  curl -s 127.0.0.1:8090/metrics | grep -q 'redis_writes_total.*"sent"} [1-9]'
+}
+answers 8090 'sent, upstream'
+until_it has_written
+answers 8091 'sent, redis'
+[ "$(curl -s "127.0.0.1:8091/purge?address=$address")" = true ]
+until_it answers 8090 'sent, upstream'
 SCRIPT
 sh tools/bare.sh "$work/script"

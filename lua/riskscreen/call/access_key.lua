@@ -7,6 +7,7 @@ local texts = require "riskscreen.util.text"
 local REDACTED = "[redacted]"
 local LONGEST_TEXT = 4096 -- bytes; messages show less of a foreign text
 local MAX_DEPTH = 8 -- encodings of one character; a "/" of JSON within JSON within JSON has seven
+local MAX_STEPS = 200000 -- of reading one text; a text that repeats the key's beginning and needs more is removed
 local SHORTEST_PIECE = 4 -- bytes of the key that are removed where a text was cut
 
 local escapes = { ["/"] = "/", ["\\"] = "\\", ['"'] = '"', ["'"] = "'" }
@@ -73,28 +74,6 @@ local function forms_of(key)
   return forms
 end
 
--- Reads a form of the key at a place of a text: how many of its bytes are spelled there, and the place after them.
--- `spelled` has the characters of each place with the places after them.
-local function read_form(place, form, spelled)
-  local reached, count, past = { [place] = true }, 0, place
-  while count < #form do
-    local character, following = form:sub(count + 1, count + 1), {}
-    for from in pairs(reached) do
-      for _, one in ipairs(spelled[from][character] or {}) do
-        following[one] = true
-      end
-    end
-    if not next(following) then
-      break
-    end
-    reached, count = following, count + 1
-  end
-  for one in pairs(reached) do
-    past = math.max(past, one)
-  end
-  return count, past
-end
-
 -- The place after a cut, perhaps within an encoded character: at the end of a text, or before "...".
 local function cut_at(text, place)
   local _, code = text:find("^[%%\\&][%w#;%%\\&]*", place)
@@ -102,36 +81,57 @@ local function cut_at(text, place)
   return (past > #text or text:find("^%.%.%.", past)) and past or nil
 end
 
--- Marks the bytes that spell a form of the key, or its beginning where a text was cut.
-local function mark(marked, text, form, spelled)
-  local beginning = form.text:sub(1, 1)
-  for place = 1, #text do
-    local count, past = 0, nil
-    if spelled[place][beginning] then
-      count, past = read_form(place, form.text, spelled)
-    end
-    local first = place
-    if count == #form.text and form.is_base64 then
-      -- The characters beside these hold some bits of the key.
-      first = math.max(1, first - 2)
-      past = select(2, text:find("^[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?", past)) + 1
-    elseif count < #form.text then
-      past = count >= SHORTEST_PIECE and cut_at(text, past) or nil
-    end
-    for position = first, past and past - 1 or 0 do
-      marked[position] = true
-    end
+-- Adds a reading of `count` bytes of a form that began at `first`, at the places after it.
+local function read_on(readings, places, count, first)
+  for _, place in ipairs(places) do
+    local found = readings[place] or {}
+    readings[place] = found
+    found[count] = math.min(found[count] or first, first)
   end
+  return #places
 end
 
-local function replace_marked(text, marked)
+-- Notes in `ends` which bytes spell a form of the key, or its beginning where a text was cut. One pass reads the form
+-- from all places at once. Returns the steps that it took, of `limit` at most.
+local function mark(ends, text, form, spelled, limit)
+  local size, readings, steps = #form.text, {}, 0
+  for place = 1, #text + 1 do
+    local found, cut = readings[place] or {}, nil
+    steps = steps + read_on(readings, spelled[place][form.text:sub(1, 1)] or {}, 1, place)
+    for count, first in pairs(found) do
+      local past = place
+      local places = spelled[place][form.text:sub(count + 1, count + 1)]
+      if count == size and form.is_base64 then
+        -- The characters beside these hold some bits of the key.
+        first = math.max(1, first - 2)
+        past = select(2, text:find("^[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?", place)) + 1
+      elseif count < size and places then
+        past, steps = nil, steps + read_on(readings, places, count + 1, first)
+      elseif count < size then
+        cut = cut or { at = cut_at(text, place) }
+        past = count >= SHORTEST_PIECE and cut.at or nil
+      end
+      ends[first] = past and math.max(ends[first] or 0, past) or ends[first]
+      steps = steps + 1
+    end
+    readings[place] = nil
+    if steps > limit then
+      break
+    end
+  end
+  return steps
+end
+
+-- `ends` has the place after a piece by the place of its first byte.
+local function replace(text, ends)
   local pieces, position = {}, 1
   while position <= #text do
-    local from, is_marked = position, marked[position]
-    while position <= #text and marked[position] == is_marked do
+    local from, past = position, ends[position]
+    while position <= #text and (past and (position < past or ends[position]) or not past and not ends[position]) do
+      past = past and math.max(past, ends[position] or 0)
       position = position + 1
     end
-    pieces[#pieces + 1] = is_marked and REDACTED or text:sub(from, position - 1)
+    pieces[#pieces + 1] = past and REDACTED or text:sub(from, position - 1)
   end
   return table.concat(pieces)
 end
@@ -183,15 +183,15 @@ function M.redactor(key)
     if not (foreign:find "[%%\\&]" or has_beginning(fold(foreign), forms)) then
       return foreign -- nearly always
     end
-    local marked, spelled = {}, { [#foreign + 1] = {} }
+    local ends, spelled, steps = {}, { [#foreign + 1] = {} }, 0
     for place = 1, #foreign do
       spelled[place] = {}
       add_characters(spelled[place], foreign, fold(foreign:sub(place, place)), place + 1, 0)
     end
     for _, form in ipairs(forms) do
-      mark(marked, foreign, form, spelled)
+      steps = steps + mark(ends, foreign, form, spelled, MAX_STEPS)
     end
-    return next(marked) and replace_marked(foreign, marked) or foreign
+    return steps > MAX_STEPS and REDACTED or replace(foreign, ends)
   end
 end
 

@@ -106,7 +106,8 @@ local function await_turn(call)
     end
   end
   if call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
-    return errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
+    local message = ("no time was left of %g s"):format(call.timeout)
+    return select(2, send.unsent(call, errors.new("timeout", message, { sent = false })))
   end
 end
 
@@ -158,20 +159,13 @@ end
 
 -- Learn
 
--- Tells the limiter and the breaker how the attempt has failed.
-local function learn(call, permit, err)
-  local state = call.state
-  if state.limiter and err.kind == "rate_limited" then
-    state.limiter:refused(err.retry_after)
-  end
-  if not permit then
-    return
-  end
+-- Tells the breaker how the attempt has failed.
+local function learn(breaker, permit, err)
   local never_left = err.phase == "queue" or (err.sent == false and not unhealthy[err.kind])
   if never_left or err.kind == "cancelled" then
-    state.breaker:forget(permit)
+    breaker:forget(permit)
   else
-    state.breaker:report(permit, unhealthy[err.kind] or false)
+    breaker:report(permit, unhealthy[err.kind] or false)
   end
 end
 
@@ -229,21 +223,17 @@ local function attempt(call)
     local retry_after
     permit, retry_after = breaker:admit(limit)
     if not permit then
-      if state.limiter then
-        state.limiter:refund(call.cost)
-      end
-      return nil, circuit_error(call, retry_after), true
+      local _, err = send.unsent(call, circuit_error(call, retry_after))
+      return nil, err, true
     end
     call.permit = permit
   end
   call.attempt_started, call.attempt_timeout = at, left < limit and left or limit
   local value, result = (state.hedge and send_hedged or send.send)(call, at)
   call.permit = false
-  if value == nil then
-    learn(call, permit, result)
-    return nil, result
-  end
-  if permit then
+  if permit and value == nil then
+    learn(breaker, permit, result)
+  elseif permit then
     breaker:report(permit, false)
   end
   return value, result

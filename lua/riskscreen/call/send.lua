@@ -66,10 +66,15 @@ local function may_resend(call)
     and (not state.limiter or state.limiter:try(call.cost))
 end
 
--- Gives the token of the rate limit back for a request that is not sent.
-local function unsent(call, err)
+---Gives the token of the rate limit back for a request that is not sent.
+---@param call riskscreen.Call
+---@param err riskscreen.Error
+---@param has_failed? boolean to connect
+---@return nil
+---@return riskscreen.Error err
+function M.unsent(call, err, has_failed)
   if call.state.limiter then
-    call.state.limiter:refund(call.cost)
+    call.state.limiter:refund(call.cost, has_failed)
   end
   return nil, err
 end
@@ -88,7 +93,7 @@ function M.send(call, at, hedged, fresh)
     local err
     key, err = access_key.read(key)
     if not key then
-      return unsent(call, err)
+      return M.unsent(call, err)
     elseif state.redacted_key ~= key then
       state.redacted_key, state.redact = key, access_key.redactor(key)
       state.context = { clock = state.clock, redact = state.redact }
@@ -103,7 +108,7 @@ function M.send(call, at, hedged, fresh)
   end
   local transport = state.transport
   if not transport then
-    return unsent(call, errors.new("cancelled", "the client was closed", { sent = false }))
+    return M.unsent(call, errors.new("cancelled", "the client was closed", { sent = false }))
   end
   call.requests = call.requests + 1
   stats:sent(built.body)
@@ -132,7 +137,11 @@ function M.send(call, at, hedged, fresh)
       stats:count "resent"
       return M.send(call, state.runtime.now(), hedged, true)
     end
-    return nil, failure_error(failure, context.redact)
+    local err = failure_error(failure, context.redact)
+    if not err.sent then
+      return M.unsent(call, err, true)
+    end
+    return nil, err
   end
 
   local value, other
@@ -150,6 +159,10 @@ function M.send(call, at, hedged, fresh)
   end
   if value == nil then
     other.sent = true
+    if state.limiter and other.kind == "rate_limited" then
+      -- Here, because a hedge that loses has learned it as well.
+      state.limiter:refused(other.retry_after)
+    end
     return nil, other
   elseif value_only then
     -- An operator's transport does not know the field.

@@ -245,9 +245,9 @@ function M.main(arguments, given)
   if ok then
     return outcome
   end
-  local code, message = status.of_failure(outcome)
+  local code, message, is_missing = status.of_failure(outcome)
   world.warn(message)
-  if code == status.usage then
+  if code == status.usage and not is_missing then
     local name = named(list, arguments)
     local line = name and ("Run 'riskscreen %s --help' for examples.\n"):format(name)
     world.err:write(line or "Run 'riskscreen --help' for the verbs and options.\n")

@@ -133,6 +133,7 @@ end
 ---@param failure any
 ---@return integer status
 ---@return string message
+---@return boolean|nil is_missing no other arguments would help
 function M.of_failure(failure)
   local message = tostring(failure)
   -- Lua's interpreter raises this at SIGINT, also in a call whose failures become messages.
@@ -142,7 +143,10 @@ function M.of_failure(failure)
     return failure.status, message
   elseif errors.is(failure) then
     message = message:gsub("^riskscreen: ", "")
-    return failure.kind == "invalid_argument" and M.usage or M.of_decision("unknown", failure.kind), message
+    -- A package or a part of the configuration is missing; Redis gives the kind as its reason.
+    local is_missing = failure.kind == "unsupported" or failure.reason == "unsupported"
+    local is_usage = is_missing or failure.kind == "invalid_argument"
+    return is_usage and M.usage or M.of_decision("unknown", failure.kind), message, is_missing
   end
   return M.unknown, missing.explain(message) or "failed: " .. message
 end

@@ -8,6 +8,8 @@ local submissions = require "riskscreen.kyt.submission"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
+local CLOCK_SKEW = 60 -- seconds by which the clocks of two programs may differ
+
 local known = submissions.known
 
 local M = {}
@@ -78,7 +80,8 @@ end
 ---@return riskscreen.Error|nil err
 function M.record(state, kind, parameters)
   local inbox = state.settings.inbox
-  local at = inbox and inbox.waiters:mark() or state.clock()
+  -- Another program's inbox has another clock, and this one's may be ahead.
+  local at = inbox and inbox.waiters:mark() or state.clock() - CLOCK_SKEW
   return submissions.new(kind, parameters, at, M.account_of(state))
 end
 

@@ -46,6 +46,14 @@ function M.age(written, now, ahead)
   return math.max(0, now - written)
 end
 
+---The next moment of a clock that several programs may share. It never goes back, though a date does.
+---@param date number Unix seconds
+---@param latest? number the clock's latest moment
+---@return number
+function M.after(date, latest)
+  return latest and date <= latest and latest + TICK or date
+end
+
 ---The wait until a moment that was written down.
 ---@param written number
 ---@param now number by the same clock

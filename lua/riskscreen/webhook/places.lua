@@ -10,15 +10,22 @@ local MAX_EVENTS_OF_KEY = 16 -- events that the memory keeps for one requestId o
 local SPACE = "webhook:events" -- of a store
 local NAMES = "webhook:names" -- of the submissions that await events, and of those that had them
 local OLD_SPACE = "webhook:early" -- where 0.9.0 kept events in a store of one machine
+local LATEST = "latest moment" -- its key among the names
 local END = "\1" -- ends the account and the requestId or customId in a key
 local PAUSES = { 0.2, 2 } -- seconds between two looks at a store
 
 ---@class riskscreen.webhook.Memory: riskscreen.webhook.Place
 ---@field private lists riskscreen.TtlQueue
-local Memory = { by_custom_id = true, time = time.now }
+---@field private date fun(): number Unix seconds
+local Memory = { by_custom_id = true }
 Memory.__index = Memory
 
-function Memory:keep(keys, id, content)
+function Memory:time()
+  return time.after(self.date(), self.latest)
+end
+
+function Memory:keep(keys, id, content, at)
+  self.latest = at
   for _, key in ipairs(keys) do
     local list = {}
     for _, entry in ipairs(self.lists:get(key) or {}) do
@@ -48,12 +55,13 @@ end
 local InStore = { by_custom_id = true }
 InStore.__index = InStore
 
-function InStore:keep(keys, id, content)
+function InStore:keep(keys, id, content, at)
   local changes = {}
   for index, key in ipairs(keys) do
     key = self.prefix .. key .. END .. id
     changes[index] = { kind = "put", space = SPACE, key = key, value = content, ttl = self.ttl }
   end
+  changes[#changes + 1] = at and { kind = "put", space = NAMES, key = self.prefix .. LATEST, value = kept.encode(at) }
   return self.store:batch(changes)
 end
 
@@ -84,16 +92,25 @@ local function name_in_store(self, key, name, replaces)
 end
 
 function InStore:time()
-  return self.store:time()
+  local date, err = self.store:time()
+  local latest
+  if date then
+    latest, err = self.store:space(NAMES):get(self.prefix .. LATEST)
+  end
+  if err then
+    return nil, err
+  end
+  return time.after(date, kept.decode(latest))
 end
 
 local M = {}
 
 ---@param early { limit: integer, ttl: number }
 ---@param clock fun(): number
+---@param date? fun(): number Unix seconds
 ---@return riskscreen.webhook.Place
-function M.memory(early, clock)
-  return setmetatable({ lists = ttl_queue.new(early.limit, early.ttl, clock) }, Memory)
+function M.memory(early, clock, date)
+  return setmetatable({ lists = ttl_queue.new(early.limit, early.ttl, clock), date = date or time.now }, Memory)
 end
 
 ---The start of an account's keys in a store.

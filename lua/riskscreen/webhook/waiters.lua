@@ -24,9 +24,11 @@ local COLLECTED_EVERY = 20 -- looks, in a worker of nginx that is about to exit
 ---@class riskscreen.webhook.Place where events are kept
 ---@field by_custom_id boolean whether an event may be found by its customId alone
 ---@field pauses? number[] the first and the longest pause between two looks, where others add events, too
----@field keep fun(self, keys: string[], id: string, content: string): boolean|nil, any adds an event, or replaces it
+---@field keep fun(self, keys: string[], id: string, content: string, at?: number): boolean|nil, any adds an event of a
+---moment, or replaces it
 ---@field find fun(self, key: string, is_first: boolean): string[] what was kept under a key, the oldest first
----@field time fun(self): number|nil, any Unix seconds: the same clock for all that share the place
+---@field time fun(self): number|nil, any the next moment in Unix seconds, for all that share the place
+---@field latest? number the latest moment, where all moments of the place are this program's
 ---@field sequence? fun(self): any another value after each event
 ---@field name? fun(self, key: string, name: string, replaces?: boolean): string|nil the name of a key, which is the
 ---first one that it was given; where others add events
@@ -63,10 +65,12 @@ local function keys_of(ids)
   return keys
 end
 
----The moment of a submission, by the clock of the events.
+---The moment of a submission, by the clock of the events: a date that is set back later hides none of them.
 ---@return number
 function Waiters:mark()
-  return self.place:time() or time.now()
+  local at = self.place:time() or time.now()
+  self.place:keep({}, "", "", at)
+  return at
 end
 
 -- Those who may claim an event: by its requestId, or where nobody has it, by its customId. Returns also the key.
@@ -144,7 +148,7 @@ function Waiters:add(event, id)
     return nil, errors.new("storage", "the event cannot be kept: " .. message, { reason = "other" })
   end
   local added
-  added, err = self.place:keep(keys_of(event.data), id, content)
+  added, err = self.place:keep(keys_of(event.data), id, content, at)
   if not added then
     return nil, err
   end
@@ -152,10 +156,11 @@ function Waiters:add(event, id)
   return true
 end
 
--- Whether a kept event is not about an earlier transaction. One from the future was kept while the clock was wrong.
+-- Whether a kept event is not about an earlier transaction. A moment that this place has not reached is one of another
+-- program, whose clock is ahead: it hides nothing.
 local function is_later(self, entry, submission)
-  local age = time.age(entry.at, self.place:time() or -math.huge)
-  return not submission.at or age ~= nil and entry.at >= submission.at
+  local at, latest = submission.at, self.place.latest
+  return not at or latest and at > latest or type(entry.at) == "number" and entry.at >= at
 end
 
 local function look(self, awaited, is_first, is_new)

@@ -475,6 +475,18 @@ describe("a client that hedges", function()
     assert.equal(1, #scene.requests)
   end)
 
+  it("stops for a 429 that its losing request has got", function()
+    for _, plan in ipairs {
+      { status(429, { ["retry-after"] = "30" }, 0.5), answer(1) },
+      { answer(1), status(429, {}, 0.3) },
+    } do
+      local scene = new(plan, { hedge = { delay = 0.2 }, rate_limit = { rate = 10 }, retry = false })
+      assert.is_table((scene.risk()))
+      assert.equal(2, #scene.requests)
+      assert.is_true(scene.client:stats().rate_limit.paused > 0)
+    end
+  end)
+
   it("learns the delay from the operation's recent answers", function()
     local scene = new({ answer(0.1) }, { hedge = true })
     for _ = 1, 20 do

@@ -145,6 +145,34 @@ describe("an event from before a submission", function()
     assert.equal("5", client.kyt:resume(ticket):await({ timeout = 0 }).maxScore)
   end)
 
+  it("is told from a later one although a clock is ahead, or set back over a restart", function()
+    local now = os.time()
+    local event = { requestId = "r1", customId = "mine", status = 1003, maxScore = "5" }
+    local function ahead()
+      return now + 5
+    end
+    local ticket = new_client({ clock = ahead }, submitted).kyt:submit(parameters):ticket()
+    local its_inbox = new_inbox()
+    deliver(its_inbox, "w1", event)
+    deliver(its_inbox, "w2", { requestId = "r2", status = 1003, maxScore = "5" })
+    local receiver = new_client({ inbox = its_inbox, endpoints = "none" }, waiting)
+    assert.equal("5", receiver.kyt:resume(ticket):await({ timeout = 0 }).maxScore)
+    local store = riskscreen.store.memory { clock = function()
+      return now
+    end }
+    local function start()
+      local inbox = new_inbox { store = store, account = "specs" }
+      return inbox, new_client({ inbox = inbox, store = store, endpoints = "none" }, submitted)
+    end
+    local inbox, client = start()
+    assert(client.kyt:submit(parameters))
+    now = now - 60
+    inbox, client = start()
+    deliver(inbox, "w1", event)
+    now = now + 600
+    assert.equal("5", client.kyt:submit(parameters):await({ timeout = 0 }).maxScore)
+  end)
+
   it("is not taken after a restart", function()
     local store = riskscreen.store.memory()
     local function start()

@@ -67,9 +67,7 @@ end
 local memory
 
 local function in_memory()
-  local place = places.memory({ limit = 1000, ttl = TTL }, now)
-  place.time = now
-  memory = memory or waiters.new(place, TTL)
+  memory = memory or waiters.new(places.memory({ limit = 1000, ttl = TTL }, now, now), TTL)
   return memory
 end
 
@@ -96,6 +94,13 @@ end
 local function add(to, id, request_id, custom_id)
   return to:add(event(id, request_id, custom_id), id)
 end
+
+it("an event in memory is not hidden by a submission of a program whose clock is ahead", function()
+  add(in_memory(), "w1", "r1")
+  local awaited = new_awaited("r1", { at = clock + 5 })
+  in_memory():expect(awaited)
+  assert.same({ "w1" }, awaited.offered)
+end)
 
 for name, new in pairs { ["a dict"] = in_dict, memory = in_memory, ["a store"] = in_store } do
   describe("events in " .. name, function()
@@ -131,9 +136,20 @@ for name, new in pairs { ["a dict"] = in_dict, memory = in_memory, ["a store"] =
       clock = clock + 3600
       add(new(), "w1", "r1")
       clock = clock - 3600
-      local awaited = new_awaited("r1", { at = clock })
+      local awaited = new_awaited("r1", { at = new():mark() })
       new():expect(awaited)
       assert.same({}, awaited.offered)
+    end)
+
+    it("that come after the clock was set back are offered, also later", function()
+      local awaited, later = new_awaited("r1", { at = new():mark() }), new_awaited "r1"
+      later.submission.at = awaited.submission.at
+      clock = clock - 60
+      add(new(), "w1", "r1")
+      new():expect(awaited)
+      clock = clock + TTL - 1
+      new():expect(later)
+      assert.same({ { "w1" }, { "w1" } }, { awaited.offered, later.offered })
     end)
 
     it("keep their nulls, numbers and bytes", function()

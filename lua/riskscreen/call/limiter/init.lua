@@ -238,10 +238,14 @@ function Limiter:acquire(priority, deadline, cost)
   return true
 end
 
----Gives back the tokens of a request that was not sent.
+---Gives back the tokens of a request that was not sent. One that failed to connect keeps those of the rate, so that
+---attempts have a limit, too. Machines that share a limit have one token for the rate and the day.
 ---@param cost? number by default 1
-function Limiter:refund(cost)
-  self.bucket:refund(cost or 1)
+---@param has_failed? boolean to connect
+function Limiter:refund(cost, has_failed)
+  if not has_failed or self.bucket.refill then
+    self.bucket:refund(cost or 1)
+  end
   if self.daily then
     self.daily:take(-(cost or 1))
   end

@@ -16,6 +16,8 @@ local function run(context)
   })
   if not ok then
     status.misuse((tostring(server):gsub("^[^ ]+:%d+: ", "")))
+  elseif not server and err.kind == "unsupported" then
+    error(err, 0)
   elseif not server then
     status.fail(status.unknown, tostring(err):gsub("^riskscreen: ", ""))
   end

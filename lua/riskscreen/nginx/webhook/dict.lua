@@ -2,6 +2,7 @@
 -- expired values and the oldest handled events. It never drops events that wait; then the write fails.
 
 local claims = require "riskscreen.webhook.claims"
+local time = require "riskscreen.util.time"
 
 local LONGEST_LIST = 16 -- events of one requestId; of more, the oldest are removed
 local EXPIRED_AT_ONCE = 256 -- values that are removed at once
@@ -10,6 +11,7 @@ local ROUNDS = 16 -- attempts to make room for one value
 local QUEUE = "claims" -- the marks and the keys of claims, the oldest first
 local MARK_SIZE = 8 -- bytes: the end of a claim, also when it is done. A later claim of the event has another one
 local SEQUENCE = "sequence" -- counts the events that were kept
+local LATEST = "latest" -- the latest moment of an event or a submission
 
 ---@class riskscreen.nginx.InboxDict: riskscreen.webhook.Place
 ---@field private dict table an ngx.shared dict with no other user
@@ -117,7 +119,7 @@ local function keep_in_slot(self, key, id, content)
   return self:put(place or slot_key(key, 1), value, ttl)
 end
 
-function Dict:keep(keys, id, content)
+function Dict:keep(keys, id, content, at)
   local key = keys[1] and keys[1]:find "^r" and keys[1]
   if key then
     local made, message = keep_in_slot(self, key, id, content)
@@ -126,7 +128,10 @@ function Dict:keep(keys, id, content)
     end
   end
   local counted, message = write(self, "safe_add", SEQUENCE, 0, 0)
-  return counted ~= nil and self.dict:incr(SEQUENCE, 1), message
+  if counted ~= nil then
+    counted, message = write(self, "safe_set", LATEST, at)
+  end
+  return counted and self.dict:incr(SEQUENCE, 1), message
 end
 
 function Dict:find(key)
@@ -152,7 +157,7 @@ function Dict:sequence()
 end
 
 function Dict:time()
-  return self.settings.time()
+  return time.after(self.settings.time(), self:get(LATEST))
 end
 
 local M = {}

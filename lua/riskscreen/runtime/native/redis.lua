@@ -208,9 +208,9 @@ local M = {}
 ---@return table|nil
 ---@return string|nil message
 function M.transport(settings)
-  local hiredis = optional "riskscreen.hiredis"
+  local hiredis, failure = optional "riskscreen.hiredis"
   if not hiredis then
-    return nil, "Redis needs the module riskscreen.hiredis: build the library with libhiredis-dev"
+    return nil, require("riskscreen.util.missing").explain(failure) or failure
   elseif settings.tls then
     return nil, "rediss:// works inside nginx only; elsewhere connect through a TLS proxy such as stunnel"
   end

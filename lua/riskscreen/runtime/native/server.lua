@@ -86,10 +86,10 @@ local M = {}
 ---@return riskscreen.Server|nil
 ---@return riskscreen.Error|nil err
 function M.new(what, place, take)
-  local module = optional "riskscreen.server"
+  local module, failure = optional "riskscreen.server"
   if not module then
-    local remedy = what .. ": riskscreen.server is missing: build the library with libmicrohttpd"
-    return nil, errors.new("unsupported", remedy)
+    local problem = require("riskscreen.util.missing").explain(failure) or failure
+    return nil, errors.new("unsupported", what .. ": " .. problem)
   end
   local listener, message = module.new { host = place.host, port = place.port, max_body = place.max_body }
   if not listener then

@@ -85,6 +85,15 @@ for kind, new_memory in pairs(kinds) do
         assert.equal(0, time.now())
       end)
 
+      it("does not give back the rate for a request that failed to connect", function()
+        limiter = limiters.new({ rate = 10, burst = 5, daily = 20 }, time, new_memory(), "name", os.time)
+        assert(limiter:acquire("normal", 1000, 5))
+        limiter:refund(5, true)
+        assert.equal(20, limiter:status().left_today)
+        assert(limiter:acquire("normal", 1000, 5))
+        assert.is_true(time.now() >= 0.5 - 1e-6)
+      end)
+
       it("ends the day's requests at the daily cap, and renews them on the next day", function()
         local midnight = 86400
         local settings = { rate = 1000, burst = 1000, daily = 12 }
@@ -433,11 +442,12 @@ describe("the cap of a day of a client", function()
     options.rate_limit = { rate = 1e5, burst = 1e5, daily = 100 }
     options.identity, options.retry, options.breaker = "specs", false, false -- nginx has a breaker by default
     options.access_key = options.access_key or "key-of-the-limiter-specs"
-    function options.transport()
-      sent = sent + 1
-      riskscreen.sleep(options.hedge and 0.004 or 0)
-      return { status = 500, headers = {}, value = {} }
-    end
+    options.transport = options.transport
+      or function()
+        sent = sent + 1
+        riskscreen.sleep(options.hedge and 0.004 or 0)
+        return { status = 500, headers = {}, value = {} }
+      end
     local client = riskscreen.new(options)
     return client, function()
       return 100 - client:stats().rate_limit.left_today, sent
@@ -454,6 +464,21 @@ describe("the cap of a day of a client", function()
       assert.equal("unauthorized", select(2, client.kya:risk(subject)).kind)
     end
     assert.same({ 0, 0 }, { used() })
+  end)
+
+  it("is not used by requests that could not be sent", function()
+    local attempts = 0
+    local client, used = client_of {
+      transport = function()
+        attempts = attempts + 1
+        local kind = attempts % 2 == 0 and "tls" or "network"
+        return nil, { kind = kind, message = "refused", sent = false }
+      end,
+    }
+    for _ = 1, 200 do
+      assert.is_false(select(2, client.kya:risk(subject)).sent)
+    end
+    assert.same({ 0, 200 }, { used(), attempts })
   end)
 
   it("is not used by hedges that the retry budget does not allow", function()
