@@ -199,7 +199,7 @@ describe("a gate with local lists", function()
     local labels = { gate = "default", kind = "deny", file = path }
     for content, problem in pairs {
       ["address\n"] = "it has no entry",
-      ["address\n" .. address(2) .. "\n"] = "it has 1 entries, and the list before it has 3",
+      ["address\n" .. address(2) .. "\n"] = "it has 1 entry, and the list before it has 3",
     } do
       directory:write("deny.csv", content)
       nginx.wait_for("the new file to be noticed", function()
@@ -289,7 +289,7 @@ describe("a gate with local lists", function()
     end
     csv(1)
     nginx.wait_for("the new file to be noticed", function()
-      return running.nginx:log():find("it has 1 entries, and the list before it has 3", 1, true)
+      return running.nginx:log():find("it has 1 entry, and the list before it has 3", 1, true)
     end)
     kill_workers()
     for _ = 1, MANY do
