@@ -7,6 +7,7 @@ local time = require "riskscreen.util.time"
 local ttl_queue = require "riskscreen.util.ttl_queue"
 
 local MAX_EVENTS_OF_KEY = 16 -- events that the memory keeps for one requestId or customId
+local MAX_KEYS = 2 -- of an event: its requestId and its customId
 local SPACE = "webhook:events" -- of a store
 local NAMES = "webhook:names" -- of the submissions that await events, and of those that had them
 local OLD_SPACE = "webhook:early" -- where 0.9.0 kept events in a store of one machine
@@ -15,7 +16,8 @@ local END = "\1" -- ends the account and the requestId or customId in a key
 local PAUSES = { 0.2, 2 } -- seconds between two looks at a store
 
 ---@class riskscreen.webhook.Memory: riskscreen.webhook.Place
----@field private lists riskscreen.TtlQueue
+---@field private contents riskscreen.TtlQueue by the id of the event
+---@field private ids riskscreen.TtlQueue lists by key
 ---@field private date fun(): number Unix seconds
 local Memory = { by_custom_id = true }
 Memory.__index = Memory
@@ -26,24 +28,27 @@ end
 
 function Memory:keep(keys, id, content, at)
   self.latest = at
+  if keys[1] then
+    self.contents:put(id, content)
+  end
   for _, key in ipairs(keys) do
-    local list = {}
-    for _, entry in ipairs(self.lists:get(key) or {}) do
-      list[#list + 1] = entry.id ~= id and entry or nil
+    local ids = {}
+    for _, other in ipairs(self.ids:get(key) or {}) do
+      ids[#ids + 1] = other ~= id and other or nil
     end
-    if #list == MAX_EVENTS_OF_KEY then
-      table.remove(list, 1)
+    if #ids == MAX_EVENTS_OF_KEY then
+      table.remove(ids, 1)
     end
-    list[#list + 1] = { id = id, content = content }
-    self.lists:put(key, list)
+    ids[#ids + 1] = id
+    self.ids:put(key, ids)
   end
   return true
 end
 
 function Memory:find(key)
   local contents = {}
-  for index, entry in ipairs(self.lists:get(key) or {}) do
-    contents[index] = entry.content
+  for _, id in ipairs(self.ids:get(key) or {}) do
+    contents[#contents + 1] = self.contents:get(id)
   end
   return contents
 end
@@ -110,7 +115,11 @@ local M = {}
 ---@param date? fun(): number Unix seconds
 ---@return riskscreen.webhook.Place
 function M.memory(early, clock, date)
-  return setmetatable({ lists = ttl_queue.new(early.limit, early.ttl, clock), date = date or time.now }, Memory)
+  return setmetatable({
+    contents = ttl_queue.new(early.limit, early.ttl, clock),
+    ids = ttl_queue.new(MAX_KEYS * early.limit, early.ttl, clock),
+    date = date or time.now,
+  }, Memory)
 end
 
 ---The start of an account's keys in a store.

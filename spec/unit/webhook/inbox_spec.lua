@@ -626,6 +626,21 @@ describe("a waiter", function()
     assert.equal(0, offered_to "r-w3")
   end)
 
+  it("counts an event once in the limit, whatever identifiers it has", function()
+    local inbox = new_inbox { early = { limit = 3 } }
+    for index = 1, 4 do
+      deliver(inbox, "w" .. index, { requestId = "r" .. index, customId = "c" .. index, status = 1003 })
+      deliver(inbox, "w" .. index, { requestId = "r" .. index, customId = "c" .. index, status = 1003 })
+    end
+    local counts = {}
+    for index = 1, 4 do
+      local one, offered = awaited("r" .. index, "c" .. index)
+      inbox.waiters:expect(one)
+      counts[index] = #offered
+    end
+    assert.same({ 0, 1, 1, 1 }, counts)
+  end)
+
   it("gets the event although the handler fails", function()
     local inbox = new_inbox()
     inbox:on(TYPE, error)
