@@ -121,6 +121,79 @@ ways["with Redis"] = function()
   end)
 end
 
+-- The lock stays the parent's, whatever the child does: it changes something, releases the lock and closes the store.
+ways["with a lock in Redis"] = function()
+  local store = assert(riskscreen.store.redis { redis = redis_url, name = "locks" })
+  local release = assert(store:lock "run")
+  local redis = riskscreen.redis.new(redis_url)
+  local key = redis:key "locks:1:lock:run"
+  local token = assert(redis:call("GET", key))
+  with_child(function()
+    assert(redis:call("PEXPIRE", key, 5000))
+    assert(store:space("a"):put("child", "child"))
+    assert(redis:call("PTTL", key) <= 5000, "the child renews the parent's lock")
+    local _, err = store:lock "run"
+    assert(err.reason == "locked")
+    assert(store:lock "child")
+    release()
+    store:close()
+  end, function() end)
+  assert(redis:call("GET", key) == token, "the child has released the parent's lock")
+  assert(store:lock "child", "the child has released its own lock")
+  assert(store:space("a"):put("parent", "parent"))
+  release()
+  assert(redis:call("EXISTS", key) == 0)
+end
+
+-- The tokens that the parent was granted, and those that it gives back, are not the child's as well.
+ways["with a shared rate limit"] = function()
+  local limited = riskscreen.new {
+    base_url = url,
+    access_key = "test-key",
+    account = "a",
+    retry = false,
+    timeout = 20,
+    rate_limit = { rate = 100, burst = 100, daily = 40, shared = { redis = riskscreen.redis.new(redis_url) } },
+  }
+  local function left()
+    return limited:stats().rate_limit
+  end
+  repeat
+    assert(limited:request("GET", "/parent/0"))
+  until left().tokens >= 2
+  with_child(function()
+    assert(left().tokens == 0, "the child has the parent's tokens")
+    assert(limited:request("GET", "/child/0"))
+  end, function()
+    assert(left().tokens >= 2, "the parent has lost its tokens")
+  end)
+end
+
+-- Each line is written once, and has an id of its own.
+ways["with a journal"] = function()
+  local path = os.tmpname()
+  local journal = assert(riskscreen.journal.file(path, { buffer = 100 }))
+  local decision = riskscreen.policy():decide {}
+  assert(journal:append(decision))
+  with_child(function()
+    assert(journal:append(decision))
+    assert(journal:close())
+  end, function() end)
+  assert(journal:append(decision))
+  assert(journal:close())
+  local ids, count = {}, 0
+  for entry in riskscreen.journal.entries(path) do
+    ids[entry.id], count = true, count + 1
+  end
+  os.remove(path)
+  os.remove(path .. ".head")
+  local different = 0
+  for _ in pairs(ids) do
+    different = different + 1
+  end
+  assert(count == 3 and different == 3, ("%d lines with %d ids"):format(count, different))
+end
+
 -- A task of the parent waits for tokens of the rate limit. Its place is first in the queue.
 ways["with a queue"] = function()
   local limited = riskscreen.new {
