@@ -562,7 +562,7 @@ function riskscreen_kyt:resume(ticket) end
 ---@return table|riskscreen.Error other on success `source` ("submission", "poll" or "webhook"), `event`, `elapsed`, `attempts`
 function riskscreen_Transaction:await(given) end
 
----Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where it is not known whether one was submitted, the transaction is nil; the error has `uncertain` and perhaps a `ticket`.
+---Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where it is not known whether one was submitted, the transaction is nil; the error has `uncertain` and perhaps a `ticket`. For an entry that is damaged the error has the kind `storage`, and the loop goes on.
 ---@return fun(): boolean|nil, riskscreen.Transaction|nil, riskscreen.Error|nil the first value is true for each
 function riskscreen_kyt:kept() end
 

@@ -99,6 +99,27 @@ describe("misuse", function()
     end)
   end)
 
+  it("of a wait raises at the caller's line", function()
+    local riskscreen = require "riskscreen"
+    local task = riskscreen.spawn(function()
+      riskscreen.sleep(0.001)
+    end)
+    for _, seconds in ipairs { -1, 1.1e9, 1e300, math.huge, 0 / 0, "1" } do
+      raises("sleep: expected a number of seconds from 0 to 1e9 %(got ", line() + 1, function()
+        riskscreen.sleep(seconds)
+      end)
+      raises("await: timeout must be a number of seconds from 0 to 1e9 %(got ", line() + 1, function()
+        task:await(seconds)
+      end)
+      if riskscreen.loop then
+        raises("step: expected a number of seconds from 0 to 1e9", line() + 1, function()
+          riskscreen.loop:step(seconds)
+        end)
+      end
+    end
+    task:await()
+  end)
+
   it("of a closed client raises at the caller's line", function()
     local closed = new()
     local kya = closed.kya

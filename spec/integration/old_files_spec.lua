@@ -326,11 +326,12 @@ describe("a store of version 0.9.0", function()
     temporary.clean()
   end)
 
-  local function start(base_url)
+  local function start(base_url, unix_socket)
     local transport, requests =
       recorder.new(recorder.reply(200, { success = true, code = 1, data = { requestId = "new" } }))
     local client = riskscreen.new {
       base_url = base_url or "https://service.example",
+      unix_socket = unix_socket,
       access_key = "key-of-the-old-files",
       account = "specs",
       identity = "recorder",
@@ -361,14 +362,17 @@ describe("a store of version 0.9.0", function()
     assert.equal(0, #requests)
   end)
 
-  it("is told apart by its host alone, so that a client of a path refuses its transactions", function()
-    local client, requests = start "https://service.example/live"
-    for _, parameters in ipairs { first, second } do
-      local transaction, err = client.kyt:submit(parameters)
-      assert.is_nil(transaction)
-      assert.matches("client.kyt:kept()", err.message, 1, true)
+  it("is told apart by its host alone, so that a client of a path or a socket refuses its transactions", function()
+    local client, requests
+    for _, place in ipairs { { "https://service.example/live" }, { "https://service.example", "/run/service.sock" } } do
+      client, requests = start(place[1], place[2])
+      for _, parameters in ipairs { first, second } do
+        local transaction, err = client.kyt:submit(parameters)
+        assert.is_nil(transaction)
+        assert.matches("client.kyt:kept()", err.message, 1, true)
+      end
+      assert.equal(0, #requests)
     end
-    assert.equal(0, #requests)
     assert(client.kyt:forget(first))
     assert.equal("new", client.kyt:submit(first).requestId)
   end)

@@ -332,8 +332,9 @@ local function new_route(state, operation)
   return route
 end
 
--- The error of a call that sent nothing.
-local function unsent(err, name)
+-- The error of a call that sent nothing. The caller may have taken the key for an address.
+local function unsent(state, err, name)
+  err.message = state.hide_key(err.message)
   err.operation, err.attempts, err.elapsed, err.sent = name, 0, 0, false
   return nil, err
 end
@@ -350,7 +351,7 @@ function M.check(state, operation, parameters, options)
   local level = states.address_check(state, options.address_check, default)
   local checked, err = validate.parameters(operation, parameters, level, state.settings.extend)
   if not checked then
-    return unsent(err, operation.name)
+    return unsent(state, err, operation.name)
   end
   return checked
 end
@@ -367,11 +368,11 @@ function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
   local err = states.refusal(state)
   if err or not route.endpoint then
-    return unsent(err or request.unpublished(operation), route.name)
+    return unsent(state, err or request.unpublished(operation), route.name)
   end
   local built, target = request.build(route.endpoint, parameters, state.settings, options, route.last)
   if not built then
-    return unsent(target, route.name)
+    return unsent(state, target, route.name)
   end
   return run(state, route, built, target, options, parameters)
 end
@@ -402,11 +403,11 @@ end
 function M.request(state, name, method, path, options)
   local err = states.refusal(state)
   if err then
-    return unsent(err, name)
+    return unsent(state, err, name)
   end
   local built, target = request.raw(method, path, state.settings, options)
   if not built then
-    return unsent(target, name)
+    return unsent(state, target, name)
   end
   local route = { name = name, label = "request", idempotent = built.replay }
   return run(state, route, built, target, options)

@@ -152,7 +152,8 @@ end
 function M.tell(call, name, fields)
   local state = call.state
   fields.operation, fields.method = call.route.name, call.request.method
-  fields.path, fields.traceparent = call.target:match "^[^?]*", call.options.traceparent
+  local path = call.target:match "^[^?]*"
+  fields.path, fields.traceparent = call.route.operation and path or state.hide_key(path), call.options.traceparent
   local ok, failure = state.runtime.tasks.contain(state.hooks[name], fields)
   if not ok then
     state.hook_failures = state.hook_failures + 1

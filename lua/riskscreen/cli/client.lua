@@ -6,6 +6,7 @@ local policies = require "riskscreen.policy"
 local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local NOTICE = "no service is configured, so the built-in sandbox answers: nothing here is a real result. "
   .. "Set base_url and an access key: riskscreen config --help"
@@ -26,6 +27,9 @@ function M.policy(settings)
   end
   local ok, policy = pcall(function()
     local value = assert(loadfile(path))()
+    if type(value) ~= "table" then
+      error(("the file must return a policy or its options (it returns %s)"):format(text.kind(value)), 0)
+    end
     return type(value) == "table" and type(value.decide) == "function" and value or policies.new(value)
   end)
   local problem = not ok and tostring(policy):gsub("^%S+/client%.lua:%d+: ", "")

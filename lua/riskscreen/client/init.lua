@@ -85,7 +85,7 @@ function Client:call(name, parameters, call_options)
   local operation = operations.by_name[name]
   if not operation then
     local hint = text.did_you_mean(name, tables.sorted_keys(operations.by_name))
-    error(("unknown operation %s%s"):format(text.show(name), hint), 2)
+    error(("unknown operation %s%s"):format(state.hide_key(text.show(name)), hint), 2)
   end
   return calls.perform(state, operation, parameters or {}, checked)
 end
@@ -103,11 +103,11 @@ function Client:request(method, path, call_options)
   elseif type(path) ~= "string" then
     error("path must be a string (got " .. text.kind(path) .. ")", 2)
   end
-  local name = method .. " " .. text.printable(path)
+  local name = method .. " " .. state.hide_key(text.printable(path))
   if not options.is_path(path) then
     local wanted = "path must begin with one '/', be percent-encoded and have no query (got %s)"
     local fields = { operation = name, field = "path", attempts = 0, elapsed = 0, sent = false }
-    return nil, errors.new("invalid_argument", wanted:format(text.show(path)), fields)
+    return nil, errors.new("invalid_argument", wanted:format(state.hide_key(text.show(path))), fields)
   end
   return calls.request(state, name, method, path, checked)
 end

@@ -48,17 +48,22 @@ local AHEAD = 4 -- times `concurrency` is the most items that are taken and have
 ---@field private stopped? boolean
 ---@field private exhausted? boolean the source has no more items
 ---@field private problem? any the failure of the source, raised after the results of its items
----@field private broken? boolean the source is being read, or has raised
+---@field private is_reading? boolean the source is being read, or was when its reader was cancelled
 ---@field private failure? riskscreen.Error raised after `stop_after_failures`
 local Run = {}
 Run.__index = Run
 Run.__name = "riskscreen.Run"
 
--- Takes the next item. A source that raises is not read again.
+-- Takes the next item. A source that raises fails like one that returns an error: after the results of its items.
 local function take(run)
-  run.broken = true
-  local item, problem = run.read()
-  run.broken = false
+  run.is_reading = true
+  local ok, item, problem = pcall(run.read)
+  if not ok and errors.is(item) and item.kind == "cancelled" then
+    error(item, 0) -- the task that reads was cancelled
+  elseif not ok then
+    item, problem = nil, item == nil and "the source failed" or item
+  end
+  run.is_reading = false
   if item == nil then
     run.exhausted, run.problem = true, problem
     return
@@ -206,8 +211,8 @@ end
 ---@param run riskscreen.Run
 ---@return ...
 function M.next(run)
-  if run.broken then
-    error("the source is being read, or has failed: the run cannot go on", 2)
+  if run.is_reading then
+    error("the source is being read, or its reader was cancelled: the run cannot go on", 2)
   end
   while not run.stopped do
     fill(run)
@@ -302,7 +307,7 @@ function M.new(runtime, source, body, settings, present)
   end
   local run = setmetatable({
     runtime = runtime,
-    read = read,
+    read = runtime.tasks.iterator(read),
     body = body,
     present = present or four_values,
     settings = settings,

@@ -161,9 +161,9 @@ local function ask(screening, subject, options, address)
 end
 
 -- The result of a lookup that is not made, because the text is no address of the network.
-local function refused(problem, field)
+local function refused(state, problem, field)
   local fields = { field = field, sent = false, attempts = 0, elapsed = 0 }
-  return { errors = { risk = errors.new("invalid_argument", problem, fields) } }
+  return { errors = { risk = errors.new("invalid_argument", state.hide_key(problem), fields) } }
 end
 
 local function validate(screening, address, network)
@@ -266,7 +266,7 @@ local function decide(screening, address, network, id, options)
     if canonical then
       decision, answer = ask(screening, { address = canonical, network = network }, options, address)
     else
-      decision = screening.policy:decide(refused(problem, field))
+      decision = screening.policy:decide(refused(state, problem, field))
     end
     redact_reasons(state, decision)
     add_notes(decision, notes)
@@ -365,7 +365,7 @@ local function decide_by_lists(state, policy, results)
   local screening = { state = state, address_check = calls.address_check(state, nil, "checksum") }
   local canonical, problem, field = validate(screening, subject.address, subject.network)
   if not canonical then
-    return policy:decide(refused(problem, field))
+    return policy:decide(refused(state, problem, field))
   end
   return state.lists:decide(canonical, subject.network)
 end

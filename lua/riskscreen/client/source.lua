@@ -52,15 +52,16 @@ local function of_file(handle)
     return { file = file, next_line = rows.records.lines(file.read, "bytes") }
   end)
   return function()
-    local line, problem, length
+    local line, number, length
     repeat
-      line, problem, length = reader.next_line()
+      line, number, length = reader.next_line()
     until not line or line:find "%S"
     if line then
-      return line:sub(1, length)
+      line = line:sub(1, length)
+      return number == 1 and line:gsub("^\239\187\191", "") or line -- without the mark of the byte order
     end
     M.finish(handle)
-    return nil, problem
+    return nil, number
   end
 end
 

@@ -193,6 +193,7 @@ local function resume(state, ticket)
   local account = submitting.account_of(state)
   local submission, err = submissions.decode(ticket, account)
   if not submission then
+    err.message = state.hide_key(err.message)
     return nil, err
   end
   submission.account = account -- older tickets name none
@@ -340,7 +341,7 @@ end
 function methods.await(self, request_id, await_options_given)
   local state, _, checked = open(self, nil, await_options, await_options_given)
   if not submissions.is_id(request_id) then
-    local message = "requestId must be a text (got " .. text.show(request_id) .. ")"
+    local message = "requestId must be a text (got " .. state.hide_key(text.show(request_id)) .. ")"
     return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
   end
   local kind = checked.kind or "transaction"
@@ -358,6 +359,7 @@ end
 
 ---Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where
 ---it is not known whether one was submitted, the transaction is nil; the error has `uncertain` and perhaps a `ticket`.
+---For an entry that is damaged the error has the kind `storage`, and the loop goes on.
 ---@return fun(): boolean|nil, riskscreen.Transaction|nil, riskscreen.Error|nil the first value is true for each
 function methods.kept(self)
   local state = open(self)
@@ -366,9 +368,11 @@ function methods.kept(self)
   end
   local each = submission_store.each(state)
   return function()
-    local entry = each()
+    local entry, err = each()
     if entry then
       return true, kept_transaction(state, entry)
+    elseif err then
+      return true, nil, err
     end
   end
 end

@@ -186,19 +186,29 @@ function M.encode(submission)
   return kept.encode(content)
 end
 
-local function content_problem(content, account)
+---The fault of a record that was kept, or nil.
+---@param submission table
+---@return string|nil message
+function M.problem(submission)
   for _, field in ipairs(fields) do
-    local value = content[field.name]
+    local value = submission[field.name]
     if value ~= nil and not M.is_id(value) then
       return "the ticket names no valid " .. field.name
     end
   end
-  if content.requestId == nil and content.customId == nil then
-    return "the ticket names no valid requestId or customId"
-  elseif content.kind ~= nil and content.kind ~= "custom_score" then
-    return "the ticket is of a kind that is not known: " .. text.show(content.kind)
-  elseif content.at ~= nil and type(content.at) ~= "number" then
+  if submission.at ~= nil and type(submission.at) ~= "number" then
     return "the ticket names no valid time"
+  elseif submission.kind ~= nil and submission.kind ~= "transaction" and submission.kind ~= "custom_score" then
+    return "the ticket is of a kind that is not known: " .. text.show(submission.kind)
+  end
+end
+
+local function content_problem(content, account)
+  local message = M.problem(content)
+  if message then
+    return message
+  elseif content.requestId == nil and content.customId == nil then
+    return "the ticket names no valid requestId or customId"
   elseif content.account ~= nil and content.account ~= account then
     return "the ticket is of another service or account than this client's"
   end

@@ -66,9 +66,11 @@ local function decode(key, value)
     end
     submission.kind = submission.kind or "transaction"
     content.submission = submission
-    return content
+    if not submissions.problem(submission) then
+      return content
+    end
   end
-  local message = "the store's entry " .. key .. " of a transaction is damaged"
+  local message = "the store's entry " .. text.printable(key, 200) .. " of a transaction is damaged"
   return nil, errors.new("storage", message, { reason = "damaged" })
 end
 
@@ -192,9 +194,10 @@ local function is_old(state, key, content)
   end
 end
 
----Iterates over what is kept for the client's account: entries with their content.
+---Iterates over what is kept for the client's account: entries with their content; false and an error for one that
+---is damaged, or that another program has put there.
 ---@param state riskscreen.State
----@return fun(): riskscreen.kyt.Entry|nil
+---@return fun(): riskscreen.kyt.Entry|false|nil, riskscreen.Error|nil
 function M.each(state)
   local space = state.settings.store:space(SPACE)
   local account = submit.account_of(state) .. " "
@@ -205,7 +208,7 @@ function M.each(state)
       if is_own or not key:find(" ", 1, true) then
         local content, err = decode(key, value)
         if not content then
-          error(err, 0)
+          return false, err
         elseif is_own or is_old(state, key, content) then
           return setmetatable({ space = space, key = key, value = value, content = content }, Entry)
         end
@@ -223,7 +226,7 @@ function M.of_submission(state, submission)
     forget = function()
       local ok, forgotten, err = pcall(function()
         for entry in M.each(state) do
-          if submissions.serves(entry.content.submission, submission) then
+          if entry and submissions.serves(entry.content.submission, submission) then
             return entry:forget()
           end
         end

@@ -27,6 +27,9 @@ local M = {
 
 local is_field = tables.set(M.FIELDS)
 
+-- Parts of other names for the time of expiry, which is not read under them.
+local LIKE_EXPIRES = { "expir", "until", "valid[%s_-]*to$" }
+
 local function trimmed(value)
   return type(value) == "string" and text.trim(value) or value
 end
@@ -96,8 +99,11 @@ end
 ---@return string|nil
 function M.misspelt(names)
   for name in pairs(names) do
-    local is_text = type(name) == "string"
-    local nearest = is_text and not is_field[name:lower()] and text.nearest(name, M.FIELDS)
+    local plain = type(name) == "string" and not is_field[name:lower()] and name:lower() or ""
+    local nearest = text.nearest(plain, M.FIELDS)
+    for _, part in ipairs(LIKE_EXPIRES) do
+      nearest = nearest or plain:find(part) and "expires"
+    end
     if nearest then
       return ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)
     end

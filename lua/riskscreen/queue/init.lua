@@ -29,6 +29,16 @@ local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
 local M = {}
 
+---The reason why a text cannot name a run; or nil. A file of results must not write two names alike.
+---@param run any
+---@return string|nil
+function M.run_problem(run)
+  if type(run) ~= "string" or #run > LONGEST_NAME or not run:find "^[^%c'][^%c]*$" or not text.is_utf8(run) then
+    local wanted = "run must be a UTF-8 text of at most %d bytes that does not begin with an apostrophe (got %s)"
+    return wanted:format(LONGEST_NAME, text.show(run))
+  end
+end
+
 ---@type riskscreen.Option[]
 M.options = {
   build.required(build.object("redis", "riskscreen.Redis", "riskscreen.redis.new", "The Redis that holds the queue.")),
@@ -271,8 +281,9 @@ end
 ---@return { rows: integer, added: integer, invalid: integer }|nil totals
 ---@return riskscreen.Error|nil err
 function Queue:add(run, inputs, on_progress)
-  if type(run) ~= "string" or run == "" or #run > LONGEST_NAME or run:find "%c" then
-    error(("queue:add: run must be a text of at most %d bytes (got %s)"):format(LONGEST_NAME, text.show(run)), 2)
+  local problem = M.run_problem(run)
+  if problem then
+    error("queue:add: " .. problem, 2)
   elseif type(inputs) ~= "function" and type(inputs) ~= "table" then
     error(("queue:add: inputs must be a list or a function (got %s)"):format(text.kind(inputs)), 2)
   end

@@ -339,6 +339,13 @@ function Rows:next_element()
   end
 end
 
+-- The failure of rows that ended before the first one, unless that is allowed.
+function Rows:without_rows()
+  if self.count == 0 and not self.options.allow_empty then
+    return self:failure "it has no rows: --allow-empty takes it nevertheless"
+  end
+end
+
 ---The next row; nil at the end, or nil and an error.
 ---@return riskscreen.Row|nil
 ---@return riskscreen.Error|nil
@@ -352,10 +359,8 @@ function Rows:next()
   if row then
     self.count = self.count + 1
     return row
-  elseif not err and self.count == 0 and not self.options.allow_empty then
-    err = self:failure "it has no rows: --allow-empty takes it nevertheless"
   end
-  return nil, err
+  return nil, err or self:without_rows()
 end
 
 ---An iterator of the rows, which raises errors.
@@ -448,10 +453,10 @@ function Rows:check()
   local row, err
   repeat
     row, err = read(self)
-    self.count = self.count + 1
+    self.count = self.count + (row and 1 or 0)
   until not row
   self:close()
-  return err
+  return err or self:without_rows()
 end
 
 local function new(source, options)

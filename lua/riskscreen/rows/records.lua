@@ -36,7 +36,7 @@ function M.lines(read, encoding)
     local line = buffer:sub(from, after - 1)
     local length = last - from + 1
     from, searched, number = after, after, number + 1
-    if number == 1 and line:sub(1, 3) == "\239\187\191" then
+    if number == 1 and encoding ~= "bytes" and line:sub(1, 3) == "\239\187\191" then
       line, length = line:sub(4), length - 3
     end
     if encoding == "latin1" then

@@ -2,6 +2,9 @@
 -- The runtime starts, suspends and wakes the coroutines.
 
 local errors = require "riskscreen.errors"
+local text = require "riskscreen.util.text"
+
+local LONGEST_WAIT = 1e9 -- seconds; the core's timers take no longer ones
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
@@ -163,7 +166,7 @@ return function(runtime)
   end
 
   local function is_duration(value)
-    return type(value) == "number" and value >= 0 and value < math.huge
+    return type(value) == "number" and value >= 0 and value <= LONGEST_WAIT
   end
 
   local function interrupt(task)
@@ -273,7 +276,7 @@ return function(runtime)
   ---@return any ... or nil and an error of kind timeout (the task goes on) or cancelled
   function Task:await(timeout)
     if timeout ~= nil and not is_duration(timeout) then
-      error("await: timeout must be a number of seconds", 2)
+      error("await: timeout must be a number of seconds from 0 to 1e9 (got " .. text.show(timeout) .. ")", 2)
     elseif runtime.current() == self then
       error("await: a task cannot await itself", 2)
     elseif not self.done then
@@ -401,7 +404,7 @@ return function(runtime)
   ---@param seconds number
   function M.sleep(seconds)
     if not is_duration(seconds) then
-      error("sleep: expected a number of seconds, 0 or more", 2)
+      error("sleep: expected a number of seconds from 0 to 1e9 (got " .. text.show(seconds) .. ")", 2)
     end
     ensure_waiting "sleep"
     wait_for(runtime.current() and {} or nil, never, seconds)

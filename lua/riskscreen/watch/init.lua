@@ -131,7 +131,8 @@ end
 -- The kept entry of an item, or nil.
 local function find(self, item)
   local entry = ensure(self.verdicts:get(item.key)) or ensure(self.verdicts:get(item.old_key))
-  return entry and json.decode(entry)
+  entry = entry and json.decode(entry)
+  return type(entry) == "table" and entry or nil
 end
 
 -- What a change says of a value of an item. One that is not JSON, such as NaN, must not stop the watch.
@@ -275,7 +276,8 @@ local function forget(self)
     end
   end
   for key, value in self.verdicts:each() do
-    if json.decode(value).cycle ~= self.cycle.number then
+    local entry = json.decode(value)
+    if type(entry) ~= "table" or entry.cycle ~= self.cycle.number then
       ensure(self.verdicts:delete(key))
     end
   end

@@ -60,26 +60,29 @@ local function query_value(query, wanted)
   for pair in query:gmatch "[^&]+" do
     local name, value = pair:match "^([^=]*)=?(.*)$"
     if text.unescape(name) == wanted then
-      return text.unescape(value)
+      return value
     end
   end
 end
 
--- The text of a delivery in the place of the secret.
-local function given_secret(place, delivery)
+-- The text of a delivery in the place of the secret, in each way in which its sender may have escaped it: not at all,
+-- as a URL, or as a form, where "+" is a space.
+local function given_secrets(place, delivery)
   if place.header then
-    return delivery.headers[place.header:lower()]
-  elseif place.query then
-    return query_value(delivery.query, place.query)
+    return { delivery.headers[place.header:lower()] }
   end
-  return text.unescape(delivery.path:match "^.*/(.*)$" or delivery.path)
+  local given = place.query and query_value(delivery.query, place.query)
+    or place.path and (delivery.path:match "^.*/(.*)$" or delivery.path)
+    or ""
+  return { given, text.unescape(given), text.unescape((given:gsub("+", "%%2B"))) }
 end
 
 local function knows_secret(secret, delivery)
-  local given = given_secret(secret, delivery) or ""
   local known = false
-  for _, value in ipairs(secret.value) do
-    known = (#given <= LONGEST_SECRET and digest.equal(given, value)) or known
+  for _, given in ipairs(given_secrets(secret, delivery)) do
+    for _, value in ipairs(secret.value) do
+      known = (#given <= LONGEST_SECRET and digest.equal(given, value)) or known
+    end
   end
   return known
 end

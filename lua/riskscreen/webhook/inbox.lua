@@ -203,13 +203,13 @@ local function with_fetched_data(self, event)
   return tables.merge(event, { data = tables.merge(result, { requestId = request_id }) })
 end
 
--- The id under which an event is handled once. Fetched data make the id: a forged delivery must not keep out the
--- genuine one by its webhookId.
-local function id_of(self, event)
-  if not self.settings.fetch then
-    return event.webhookId
-  end
-  return text.hex(digest.sha256(tables.fingerprint { event.eventType, event.data }))
+-- The id under which an event is handled once, and the id under which transactions get it. Fetched data make the first
+-- one: a forged delivery must not keep out the genuine one by its webhookId. The second one tells events of one
+-- webhookId apart, where the operator's store lets them pass.
+local function ids_of(self, event)
+  local webhook_id = not self.settings.fetch and event.webhookId or nil
+  local id = text.hex(digest.sha256(tables.fingerprint { event.eventType, event.data, webhook_id }))
+  return webhook_id or id, id
 end
 
 -- Handles an event. Returns the failure and the status to answer with, or nothing.
@@ -258,7 +258,7 @@ local function accept(self, event)
     end
     event = fetched
   end
-  local id = id_of(self, event)
+  local id, event_id = ids_of(self, event)
   local state, problem = self.store:claim(id)
   if state == "done" then
     return answer(200, { received = true, duplicate = true })
@@ -270,7 +270,7 @@ local function accept(self, event)
   end
   local status = 500
   local ok, failure, stopped = protected(function()
-    local failure, its_status = process(self, event, id)
+    local failure, its_status = process(self, event, event_id)
     status = its_status or status
     return failure
   end)

@@ -7,7 +7,7 @@ local time = require "riskscreen.util.time"
 local ttl_queue = require "riskscreen.util.ttl_queue"
 
 local MAX_EVENTS_OF_KEY = 16 -- events that the memory keeps for one requestId or customId
-local MAX_KEYS = 2 -- of an event: its requestId and its customId
+local KEYS_OF_EVENT = 2 -- a requestId and a customId
 local SPACE = "webhook:events" -- of a store
 local NAMES = "webhook:names" -- of the submissions that await events, and of those that had them
 local OLD_SPACE = "webhook:early" -- where 0.9.0 kept events in a store of one machine
@@ -16,8 +16,8 @@ local END = "\1" -- ends the account and the requestId or customId in a key
 local PAUSES = { 0.2, 2 } -- seconds between two looks at a store
 
 ---@class riskscreen.webhook.Memory: riskscreen.webhook.Place
----@field private contents riskscreen.TtlQueue by the id of the event
----@field private ids riskscreen.TtlQueue lists by key
+---@field private events riskscreen.TtlQueue by their ids
+---@field private ids riskscreen.TtlQueue lists of ids by requestId or customId
 ---@field private date fun(): number Unix seconds
 local Memory = { by_custom_id = true }
 Memory.__index = Memory
@@ -29,18 +29,18 @@ end
 function Memory:keep(keys, id, content, at)
   self.latest = at
   if keys[1] then
-    self.contents:put(id, content)
+    self.events:put(id, content)
   end
   for _, key in ipairs(keys) do
-    local ids = {}
+    local list = {}
     for _, other in ipairs(self.ids:get(key) or {}) do
-      ids[#ids + 1] = other ~= id and other or nil
+      list[#list + 1] = other ~= id and other or nil
     end
-    if #ids == MAX_EVENTS_OF_KEY then
-      table.remove(ids, 1)
+    if #list == MAX_EVENTS_OF_KEY then
+      table.remove(list, 1)
     end
-    ids[#ids + 1] = id
-    self.ids:put(key, ids)
+    list[#list + 1] = id
+    self.ids:put(key, list)
   end
   return true
 end
@@ -48,7 +48,7 @@ end
 function Memory:find(key)
   local contents = {}
   for _, id in ipairs(self.ids:get(key) or {}) do
-    contents[#contents + 1] = self.contents:get(id)
+    contents[#contents + 1] = self.events:get(id)
   end
   return contents
 end
@@ -116,8 +116,8 @@ local M = {}
 ---@return riskscreen.webhook.Place
 function M.memory(early, clock, date)
   return setmetatable({
-    contents = ttl_queue.new(early.limit, early.ttl, clock),
-    ids = ttl_queue.new(MAX_KEYS * early.limit, early.ttl, clock),
+    events = ttl_queue.new(early.limit, early.ttl, clock),
+    ids = ttl_queue.new(KEYS_OF_EVENT * early.limit, early.ttl, clock),
     date = date or time.now,
   }, Memory)
 end

@@ -1,7 +1,7 @@
 local states = require "riskscreen.call.state"
 
 local call = {
-  route = { name = "getAddressRisk" },
+  route = { name = "getAddressRisk", operation = { name = "getAddressRisk" } },
   request = { method = "GET" },
   target = "/api/risks?address=x",
   options = {},

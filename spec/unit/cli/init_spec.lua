@@ -199,6 +199,19 @@ describe("an allow of the sandbox", function()
     end
   end)
 
+  it("has the status of misuse where the policy's file returns nothing, before anything is sent", function()
+    local policy = temporary.path "policy.lua"
+    temporary.write(policy, 'local rules = { { any = true, action = "block" } }')
+    for _, line in ipairs {
+      { "screen", address "clean-eth", "-n", "eth", "--sandbox" },
+      { "kyt", "screen", "0x" .. ("5f"):rep(32), "-n", "eth", "--set", "base_url=http://127.0.0.1:1" },
+    } do
+      local status, out, err = run(tables.concat(line, { "--policy", policy }))
+      assert.same({ 4, "" }, { status, out })
+      assert.matches("must return a policy or its options", err)
+    end
+  end)
+
   it("has that status for a transaction", function()
     local policy = temporary.path "policy.lua"
     temporary.write(

@@ -277,6 +277,43 @@ describe("the access key", function()
     end
   end)
 
+  it("is in no error of a call that was given it as a value", function()
+    local told = {}
+    local mine = new(recorder.new(recorder.failure("network", "refused", false)), {
+      retry = false,
+      on = {
+        error = function(failure)
+          told[#told + 1] = failure
+        end,
+      },
+    })
+    local kyt, address = mine.kyt, samples.address
+    local errs = {}
+    for _, value in ipairs { KEY, KEY .. "\1", "/" .. KEY, ("x"):rep(20) .. KEY .. ("x"):rep(200) } do
+      local submission = { network = "eth", hash = value, customId = value, outputAddress = value }
+      for index, err in ipairs {
+        select(2, mine.kya:risk { address = value, network = "eth" }),
+        (select(2, mine.kya:risk { address = address, network = value })),
+        (select(2, mine.kya:entities { addresses = { value }, network = "eth" })),
+        (select(2, mine.kya:entities { addresses = { address }, network = value })),
+        (select(2, mine.blacklist:add { list = { { address = value } } })),
+        (select(2, kyt:submit(submission))),
+        (select(2, kyt:await(value .. "\1"))),
+        (select(2, kyt:resume(value))),
+        (select(2, mine:request("GET", value))),
+        (select(2, pcall(mine.call, mine, value))),
+        mine:screen({ address = value, network = "eth" }).error,
+        mine:screen({ address = address, network = value }).error,
+        mine:screen_all({ source = { value }, network = "eth" })().error,
+      } do
+        assert_hidden(err, KEY:sub(1, 6))
+        errs[index] = err
+      end
+    end
+    assert.is_true(#errs >= 12)
+    assert_hidden(told, KEY:sub(1, 6))
+  end)
+
   it("may come from a function, which is called each time", function()
     local count = 0
     local transport, requests = recorder.new(success(risk))

@@ -321,6 +321,52 @@ describe("map", function()
     assert.equal(1, asked)
   end)
 
+  it("raises an error of its source after the results of the items before, also while they are under way", function()
+    for _, failure in ipairs { "the database is away", { "an object" } } do
+      for _, concurrency in ipairs { 1, 32 } do
+        local count, seen = 0, {}
+        local run = map(function()
+          count = count + 1
+          if count == 50 then
+            riskscreen.sleep(0.001)
+            error(failure, 0)
+          end
+          return count
+        end, function(number)
+          riskscreen.sleep(0.001)
+          return number
+        end, { concurrency = concurrency })
+        local ok, raised = pcall(function()
+          while true do
+            seen[#seen + 1] = assert(run())
+          end
+        end)
+        assert.same({ false, failure, 49, 50 }, { ok, raised, #seen, count })
+      end
+    end
+    local silent = map(function()
+      error()
+    end, double)
+    assert.has_error(silent, "the source failed")
+  end)
+
+  it("lets a task be cancelled that reads its source", function()
+    if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then
+      return -- a loop blocks there
+    end
+    local ended
+    local task = riskscreen.spawn(function()
+      map(function()
+        riskscreen.sleep(60)
+      end, double)()
+      ended = true
+    end)
+    riskscreen.sleep(0)
+    task:cancel()
+    assert.equal("cancelled", select(2, task:await()).kind)
+    assert.is_nil(ended)
+  end)
+
   it("reports every item exactly once, ordered and unordered", function()
     for _, ordered in ipairs { true, false } do
       local seen = {}

@@ -702,6 +702,9 @@ describe("a ticket", function()
     '{"version":1}',
     '{"version":1,"requestId":5}',
     '{"version":1,"requestId":""}',
+    '{"version":1,"requestId":"r1","at":"5"}',
+    '{"version":1,"requestId":"r1","kind":"other"}',
+    '{"version":1,"requestId":"r1","hash":5}',
   } do
     it("is not '" .. ticket .. "'", function()
       local transaction, err = new_client(nil, submitted).kyt:resume(ticket)

@@ -125,6 +125,32 @@ describe("a result of another transaction", function()
   end)
 end)
 
+describe("events with one webhookId", function()
+  it("reach their transactions, where the operator's store takes each for a new one", function()
+    local function new()
+      return "new"
+    end
+    local inbox = new_inbox { store = { claim = new, complete = new, release = new } }
+    local function submit(request_id)
+      local client = new_client({ inbox = inbox, endpoints = "none" }, success { requestId = request_id })
+      return assert(client.kyt:submit { network = "eth", hash = "0x" .. request_id:sub(2) })
+    end
+    local one, two = submit "r1", submit "r2"
+    local function event(request_id, status)
+      assert.equal(200, deliver(inbox, "w1", { requestId = request_id, status = status, maxScore = request_id:sub(2) }))
+    end
+    event("r1", 1003)
+    event("r2", 1003)
+    assert.equal("1", one:await({ timeout = 0 }).maxScore)
+    assert.equal("2", two:await({ timeout = 0 }).maxScore)
+    local three = submit "r3"
+    event("r3", 1001)
+    assert.equal(1001, select(2, three:await { timeout = 0 }).last.status)
+    event("r3", 1003)
+    assert.equal("3", three:await({ timeout = 0 }).maxScore)
+  end)
+end)
+
 describe("an event from before a submission", function()
   it("is not taken by the transaction, nor when its ticket is resumed, nor by its requestId", function()
     local inbox = new_inbox()
@@ -157,16 +183,19 @@ describe("an event from before a submission", function()
     deliver(its_inbox, "w2", { requestId = "r2", status = 1003, maxScore = "5" })
     local receiver = new_client({ inbox = its_inbox, endpoints = "none" }, waiting)
     assert.equal("5", receiver.kyt:resume(ticket):await({ timeout = 0 }).maxScore)
-    local store = riskscreen.store.memory { clock = function()
-      return now
-    end }
+    local store = riskscreen.store.memory {
+      clock = function()
+        return now
+      end,
+    }
     local function start()
       local inbox = new_inbox { store = store, account = "specs" }
       return inbox, new_client({ inbox = inbox, store = store, endpoints = "none" }, submitted)
     end
-    local inbox, client = start()
+    local _, client = start()
     assert(client.kyt:submit(parameters))
     now = now - 60
+    local inbox
     inbox, client = start()
     deliver(inbox, "w1", event)
     now = now + 600
@@ -284,6 +313,14 @@ describe("a submission that a store keeps", function()
       end
       assert.equal(1, kept)
     end
+  end)
+
+  it("is not found by one of another kind with the same customId and parameters", function()
+    local client, requests = start({}, submitted, success { requestId = "r2" })
+    assert.equal("r1", client.kyt:submit_custom_score(parameters).requestId)
+    assert.equal("r2", assert(client.kyt:submit(parameters)).requestId)
+    assert.equal(2, #requests)
+    assert.equal("r1", client.kyt:submit_custom_score(parameters).requestId)
   end)
 
   it("is found after the key was replaced", function()

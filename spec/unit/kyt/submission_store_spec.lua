@@ -82,6 +82,32 @@ describe("a client with a store", function()
     assert.same({}, kept_of(client))
   end)
 
+  it("lists the others beside an entry that is damaged or of another program", function()
+    local client = start(submitted)
+    client.kyt:submit(parameters)
+    client.kyt:submit { network = "eth", hash = "0x5f17", customId = "another" }
+    local space = store:space "kyt"
+    local own, value = space:each()()
+    for key, content in pairs {
+      ["deposit-17"] = "allow",
+      [("0"):rep(64)] = "{",
+      [own .. "1"] = value:sub(1, -2),
+      [own .. "2"] = value:gsub('"requestId":"[^"]*"', '"requestId":{}'),
+    } do
+      assert(space:put(key, content))
+    end
+    local list = kept_of(start(done))
+    table.sort(list)
+    assert.same({ "r1", "r1", "storage", "storage", "storage", "storage" }, list)
+    for _, transaction, err in start(done).kyt:kept() do
+      assert.is_truthy(transaction or err.reason == "damaged" and err.message:find("entry", 1, true))
+      if transaction then
+        assert(start(done).kyt:resume(transaction:ticket()):forget())
+        break
+      end
+    end
+  end)
+
   it("does not send a transaction whose submission was interrupted", function()
     local client = start(function()
       error("the program ends here", 0)

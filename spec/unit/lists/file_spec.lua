@@ -47,7 +47,7 @@ for place, files in pairs(modules) do
 
     for _, kind in ipairs { "rsl", "csv" } do
       it("is loaded again when it has changed, and only then: " .. kind, function()
-        local file = assert(files.open(write(kind, 1), "deny"))
+        local file = assert(files.open(write(kind, 1), { kind = "deny" }))
         assert.is_false(file:refresh())
         write(kind, 2)
         assert.is_true(file:refresh())
@@ -58,7 +58,7 @@ for place, files in pairs(modules) do
       end)
 
       it("keeps its content while the file is gone: " .. kind, function()
-        local file = assert(files.open(write(kind, 1), "deny"))
+        local file = assert(files.open(write(kind, 1), { kind = "deny" }))
         os.remove(file.path)
         assert.is_false(file:refresh())
         assert.matches("No such file", file.fault)
@@ -66,7 +66,7 @@ for place, files in pairs(modules) do
       end)
 
       it("is not opened while it is not there: " .. kind, function()
-        local file, fault = files.open(directory:path("none." .. kind), "deny")
+        local file, fault = files.open(directory:path("none." .. kind), { kind = "deny" })
         assert.is_nil(file)
         assert.matches("is not loaded: .*No such file", fault)
       end)
@@ -74,7 +74,7 @@ for place, files in pairs(modules) do
 
     it("is not opened where it cannot be read to its end", function()
       assert(os.execute("mkdir " .. directory:path "list.csv"))
-      local file, fault = files.open(directory:path "list.csv", "deny")
+      local file, fault = files.open(directory:path "list.csv", { kind = "deny" })
       assert.is_nil(file)
       assert.matches("is not loaded", fault)
     end)
@@ -84,13 +84,30 @@ for place, files in pairs(modules) do
       local text = assert(io.open(path, "ab"))
       text:write(("\n"):rep(16 * 1024 * 1024))
       text:close()
-      local file, fault = files.open(path, "deny")
+      local file, fault = files.open(path, { kind = "deny" })
       assert.is_nil(file)
       assert.matches("longer than 16777216 bytes; compile it", fault)
     end)
 
+    it("is not taken where it was replaced while it was read, and is at the next look", function()
+      local file, is_replaced = assert(files.open(write("csv", 1), { kind = "deny" })), false
+      directory:write("list.csv", "address\n" .. (address(2) .. "\n"):rep(999))
+      local loaded = file:refresh(function()
+        if not is_replaced then
+          is_replaced = true
+          write("csv", 3)
+        end
+      end)
+      assert.is_false(loaded)
+      assert.matches("changed while it was read", file.fault)
+      assert.equal("", file.list:find(address(1), "eth", 1))
+      assert.is_true(file:refresh())
+      assert.is_nil(file.fault)
+      assert.equal("", file.list:find(address(3), "eth", 1))
+    end)
+
     it("lets other work run while its rows are read", function()
-      local file, pauses = assert(files.open(write("csv", 1), "deny")), 0
+      local file, pauses = assert(files.open(write("csv", 1), { kind = "deny" })), 0
       directory:write("list.csv", "address\n" .. (address(2) .. "\n"):rep(999))
       file:refresh(function()
         pauses = pauses + 1

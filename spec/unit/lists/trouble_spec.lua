@@ -62,6 +62,11 @@ describe("a list file", function()
     ["address,expires\n" .. address(1) .. ",4070908800000\n"] = "line 2: expires must be",
     ["address\n" .. address(1) .. "\n" .. address(2) .. ",eth\n"] = "line 3",
     ["address,adress\n" .. address(1) .. ",x\n"] = "did you mean",
+    ["address,expires_at\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
+    ["address,Expiration Date\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
+    ["address,valid_until\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
+    ["address,valid to\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
+    ['{"address":"' .. address(1) .. '","expire":"2001-01-01"}\n'] = "did you mean 'expires'",
   }
 
   it("that denies nobody, or cannot be understood, is refused", function()

@@ -103,6 +103,16 @@ describe_if("riskscreen queue", function()
       assert.equal(20, select(2, results "out.csv"))
     end)
 
+    it("refuses names that look alike in a file of results", function()
+      write("a.csv", HEADER .. rows_of(1, 3))
+      for _, name in ipairs { "M\228rz", "\"'=1\"" } do
+        local status, text = queue("add @a.csv --run " .. name)
+        assert.equal(4, status)
+        assert.matches("run must be a UTF-8 text", text, 1, true)
+      end
+      assert.equal(0, (queue "add @a.csv --run März"))
+    end)
+
     it("takes the rows of a pipe under a name", function()
       write("a.csv", HEADER .. rows_of(1, 3))
       assert.equal(4, (queue "add - <@a.csv"))
@@ -137,6 +147,17 @@ describe_if("riskscreen queue", function()
       write("a.csv", HEADER .. rows_of(1, 10))
       queue "add @a.csv --run march"
       results "out.csv"
+    end)
+
+    it("leave a file alone to which an editor has added the mark of the byte order", function()
+      local marked = "\239\187\191" .. read "out.csv"
+      write("out.csv", marked)
+      queue "add @a.csv --run april"
+      queue "work --drain --sandbox"
+      local status, text = queue "results -o @out.csv"
+      assert.equal(4, status)
+      assert.matches("is not a file of this command", text, 1, true)
+      assert.equal(marked, read "out.csv")
     end)
 
     it("adds no row twice, also after Redis has lost all", function()

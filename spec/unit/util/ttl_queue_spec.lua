@@ -34,6 +34,25 @@ describe("a ttl_queue", function()
     assert.is_nil(queue:get "a")
   end)
 
+  it("ends each value at its own time, whatever came with it", function()
+    local queue = ttl_queue.new(10, 100, now)
+    queue:put("early", 1)
+    time = 20
+    queue:put("late", 2)
+    time = 100
+    assert.is_nil(queue:get "early")
+    assert.equal(2, queue:get "late")
+  end)
+
+  it("drops each value beyond its limit, whatever came with it", function()
+    local queue = ttl_queue.new(10, 100, now)
+    for index = 1, 11 do
+      queue:put("k" .. index, index)
+    end
+    assert.is_nil(queue:get "k1")
+    assert.equal(2, queue:get "k2")
+  end)
+
   it("drops the oldest beyond its limit", function()
     local queue = ttl_queue.new(3, 100, now)
     for index = 1, 5 do

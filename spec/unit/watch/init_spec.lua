@@ -398,6 +398,19 @@ describe("a watch", function()
     assert.equal(count, watch:once().screened)
   end)
 
+  it("goes on where a kept verdict is damaged", function()
+    local world = new_world { [A] = "block", [B] = "allow" }
+    watch_of(world, { source = { A, B } }):once()
+    local verdicts = world.store:space "watch:default:verdicts"
+    for key in verdicts:each() do
+      verdicts:put(key, "allow")
+    end
+    verdicts:put("of another program", "{")
+    watch_of(world, { source = { A, B } }):once()
+    assert.equal(2, verdicts:count())
+    assert.same({ "0xf9 >block", "0xf9 >block" }, told(world))
+  end)
+
   it("forgets addresses that have left the source", function()
     local world = new_world { [A] = "block", [B] = "allow" }
     watch_of(world, { source = { A, B } }):once()

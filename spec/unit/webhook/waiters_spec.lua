@@ -95,6 +95,24 @@ local function add(to, id, request_id, custom_id)
   return to:add(event(id, request_id, custom_id), id)
 end
 
+it("as many events in memory are kept as the limit says, however many keys they have", function()
+  local place = places.memory({ limit = 100, ttl = TTL }, now, now)
+  local one = waiters.new(place, TTL)
+  local function offered(index)
+    local awaited = new_awaited("r" .. index)
+    one:expect(awaited)
+    return awaited.offered[1]
+  end
+  for index = 1, 100 do
+    add(one, "w" .. index, "r" .. index, "c" .. index)
+  end
+  assert.equal("w1", offered(1))
+  for index = 101, 150 do
+    add(one, "w" .. index, "r1", "c1")
+  end
+  assert.same({ nil, "w51", "w135" }, { offered(50), offered(51), offered(1) })
+end)
+
 it("an event in memory is not hidden by a submission of a program whose clock is ahead", function()
   add(in_memory(), "w1", "r1")
   local awaited = new_awaited("r1", { at = clock + 5 })

@@ -49,9 +49,9 @@ local columns = columns_of.named { "requestId", "customId", "action", "maxScore"
 local function decide(context, network, ask)
   local meta, hash = context.options.meta, context.arguments.hash
   local with_facts = decision_record.with_facts(columns, meta)
+  local policy = context:policy() -- before anything is submitted
   local client, source = open(context)
   local result, other = ask(client)
-  local policy = context:policy()
   if not policy and result and result.maxScore and not result.risks then
     context:warn(NO_SCORE_POLICY)
   end

@@ -118,6 +118,10 @@ local function run_add(context)
   elseif path == "-" and not run then
     status.misuse "give the rows of stdin a name with --run: the same name again passes over the rows of the first time"
   end
+  local problem = run and queues.run_problem(run)
+  if problem then
+    status.misuse(problem)
+  end
   local totals, err
   repeat
     if err then

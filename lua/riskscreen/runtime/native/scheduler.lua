@@ -452,10 +452,10 @@ function M.pollable:step(wait) -- luacheck: ignore 212
       error("step: budget must be a number of seconds", 2)
     end
     step(0, true, wait.budget)
-  elseif wait == nil or (type(wait) == "number" and wait >= 0) then
+  elseif wait == nil or (type(wait) == "number" and wait >= 0 and wait <= 1e9) then
     step(wait, true)
   else
-    error("step: expected a number of seconds or { budget = seconds }", 2)
+    error("step: expected a number of seconds from 0 to 1e9, or { budget = seconds }", 2)
   end
 end
 

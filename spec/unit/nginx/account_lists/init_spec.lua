@@ -12,6 +12,7 @@ local PAGE = 2 -- items
 local ONE = "0x7582aE01C28c381B8aE1263231c68669Be79fCfB"
 local OTHER = "0x5eF2562A16fea6b5915c7bcAd7D264c7EB2b4482"
 local TRON = "TDFavbNnDVaqmMWSBMJeq52VxeKpfdFhEn"
+local EVERYWHERE = "0x52908400098527886E0F7030069857D2E4169EE7"
 
 local now, date, dict, service, log
 
@@ -234,15 +235,18 @@ describe("an address on the blacklist", function()
       { address = ONE, risks = high "scam" },
       { address = OTHER, network = "eth", risks = medium() },
       { address = TRON, risks = { { riskLevel = "never seen", riskType = "scam" } } },
+      { address = EVERYWHERE, risks = medium() },
     }
     service.whitelist = {
       { address = ONE, chain = "eth" },
       { address = OTHER:lower(), chain = "ethereum" },
       { address = TRON, chain = "tron" },
+      { address = EVERYWHERE, chain = "eth" },
     }
     refresh()
     assert.equal("block", action(ONE))
     assert.is_nil(action(OTHER))
+    assert.is_nil(action(EVERYWHERE))
     assert.is_nil(action(TRON, "tron"))
   end)
 end)
@@ -457,6 +461,29 @@ describe("a refresh", function()
     refresh()
     assert.is_nil(action(ONE))
     assert.equal("allow", action(OTHER))
+    assert.equal("the lists are not refreshed: another worker has taken over", log[1])
+  end)
+
+  it("is taken over from a worker that is silent while it writes, and that counts for nothing then", function()
+    service.blacklist = {}
+    for number = 1, 400 do
+      service.blacklist[number] = { address = ("0x%040x"):format(number), risks = high "scam" }
+    end
+    local other, is_slow = new_worker "two", true
+    local slow = new_worker("three", {
+      pause = function()
+        if is_slow then
+          is_slow = false
+          now = now + 2 * TIMEOUT
+          service.blacklist = {}
+          other:refresh()
+        end
+      end,
+    })
+    refresh(slow)
+    assert.is_false(is_slow)
+    assert.equal(0, worker:facts().blacklist)
+    assert.is_nil(action(("0x%040x"):format(1)))
     assert.equal("the lists are not refreshed: another worker has taken over", log[1])
   end)
 

@@ -104,6 +104,16 @@ describe("an entry", function()
     assert.is_nil(codec:restore({ json = "{}", at = 5, valid_until = 305 }, 5))
   end)
 
+  it("ends with the shorter time of the machine that fetched it, and of the one that uses it", function()
+    local json = '{"action":"allow","reasons":[{"action":"allow","message":"m"}]}'
+    for valid_until, expires in pairs { [NOW + 60] = NOW + 60, [NOW + 900] = NOW + 300 } do
+      local entry = codec:restore({ json = json, at = NOW, valid_until = valid_until }, 5)
+      local text, flags = entries.encode(entry)
+      local read = entries.new(TTL, STALE):decode(text, flags, NOW)
+      assert.same({ expires, expires }, { entry.expires_at, read.expires_at })
+    end
+  end)
+
   it("expires after the ttl of unknown if it is a failure, whatever its action", function()
     local read = decoded(encoded(decision("block", { reason("block", "m") }), true))
     assert.same({ NOW + 1, NOW + 1 }, { read.expires_at, codec:usable_until(read) })

@@ -1,4 +1,6 @@
 -- Purges: while fetches are under way, over several workers, with a dict that is full or loses entries.
+local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
 local random = require "spec.support.random"
 local worlds = require "spec.support.cache_world"
 
@@ -77,8 +79,11 @@ describe("a purge", function()
       world.time = world.time + 5
       world.answer = function()
         world:sleep(0.5)
-        return { action = "unknown", reasons = { { action = "unknown", message = "it fails" } } }
+        return decisions.unknown(errors.new("network", "it fails", { attempts = 1 }))
       end
+      local kept = decide(cache)
+      assert.same({ "allow", true }, { kept.action, kept.stale })
+      world.time = world.time + 5
       local action, source
       world:run {
         function()
