@@ -1,6 +1,8 @@
 -- A program that forks, and whose parent and child both use what was made before; see fork_spec.lua. Its arguments: the
 -- way, the URL of the service, how the child ends, and the URL of Redis. It prints "done" if everything was right.
 local fork = require "spec.support.fork"
+local json = require "riskscreen.json"
+local now = require("socket").gettime
 local riskscreen = require "riskscreen"
 
 local way, url, ending, redis_url = arg[1], arg[2], arg[3], arg[4]
@@ -167,6 +169,70 @@ ways["with a shared rate limit"] = function()
   end, function()
     assert(left().tokens >= 2, "the parent has lost its tokens")
   end)
+end
+
+local function kyt_client(more)
+  local options =
+    { identity = "fork", account = "a", access_key = "test-key", retry = false, polling = { first = 0.001 } }
+  for name, value in pairs(more) do
+    options[name] = value
+  end
+  return riskscreen.new(options)
+end
+
+local function result_of(id)
+  return { requestId = id, status = 1003, maxScore = "1.00", dirData = {} }
+end
+
+-- The child asks for a result itself, also where a task of the parent has asked and waits for the answer.
+ways["with a poll"] = function()
+  local parent_asks = true
+  local awaiting = kyt_client {
+    endpoints = { kyt_result = { method = "GET", path = "/results" } },
+    transport = function()
+      if parent_asks then
+        riskscreen.sleep(30)
+      end
+      return { status = 200, headers = {}, value = { success = true, code = 1, data = result_of "r1" } }
+    end,
+  }
+  local waiting = riskscreen.spawn(awaiting.kyt.await, awaiting.kyt, "r1", { timeout = 30 })
+  riskscreen.sleep(0.05)
+  parent_asks = false
+  with_child(function()
+    local started = now()
+    assert(awaiting.kyt:await("r1", { timeout = 20 }))
+    assert(now() - started < 10, "the child waits for the parent's poll")
+  end, function() end)
+  waiting:cancel()
+end
+
+-- The child looks for events itself, also where a task of the parent looks for them.
+ways["with an inbox in Redis"] = function()
+  local function open()
+    local store = assert(riskscreen.store.redis { redis = redis_url, name = "inbox" .. ending })
+    return riskscreen.webhook.inbox { accept_unauthenticated = true, store = store, account = "a" }
+  end
+  local awaiting = kyt_client { inbox = open(), transport = error }
+  local waiting = riskscreen.spawn(awaiting.kyt.await, awaiting.kyt, "r1", { timeout = 30 })
+  riskscreen.sleep(0.05)
+  local has_delivered = false
+  with_child(function()
+    assert(awaiting.kyt:await("r2", { timeout = 20 }))
+  end, function()
+    if not has_delivered then
+      has_delivered = true
+      riskscreen.sleep(0.3)
+      local body = json.encode {
+        webhookId = "w1",
+        eventType = "getTxHashCustomRiskScore",
+        timestamp = "2026-01-01 00:00:00",
+        data = result_of "r2",
+      }
+      assert(open():deliver("POST", {}, body) == 200)
+    end
+  end)
+  waiting:cancel()
 end
 
 -- Each line is written once, and has an id of its own.

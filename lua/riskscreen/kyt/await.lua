@@ -2,6 +2,7 @@
 -- result is kept, so that every later wait returns the same one.
 
 local errors = require "riskscreen.errors"
+local is_forked = require "riskscreen.util.forked"
 local reliability = require "riskscreen.options.reliability"
 local submissions = require "riskscreen.kyt.submission"
 local tables = require "riskscreen.util.tables"
@@ -192,6 +193,9 @@ end
 ---@return table|riskscreen.Error other
 function Pending:await(seconds, options)
   local started, told = self.runtime.now(), self.told
+  if is_forked(self) then
+    self.poller = nil
+  end
   local waiters = self.waiters
   local waiting = waiters and not self.outcome and waiters:attend(self.awaited, seconds)
   wait(self, started + seconds, options or {}, told)
