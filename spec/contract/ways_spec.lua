@@ -1,5 +1,7 @@
 -- Ways agree: whichever way a decision about the same evidence comes, it is the one that a live call makes. The ways of
 -- transactions are in spec/unit/kyt; those of a real gate in spec/in_nginx/ways_nginx.lua.
+local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
 local evidence = require "spec.support.evidence"
 local journals = require "riskscreen.journal"
 local random = require "spec.support.random"
@@ -83,6 +85,30 @@ describe("every way to a decision", function()
         assert.same(expected, summary((world:call(worker.get, worker, address, NETWORK))))
       end
     end)
+  end)
+
+  it("agrees with the call, or is unknown: an expired decision that stands in for a failure", function()
+    local stood_in = {}
+    for_each_live(function(client, address, policy, live)
+      local world, outage = worlds.new(), nil
+      local worker = world:worker {
+        ttl = { allow = 10, review = 10, block = 10, unknown = 1 },
+        stale = { allow = 600, review = 600, block = 600, unknown = 600 },
+        fetch = function(its_address, network)
+          return outage or client:screen { address = its_address, network = network, policy = policy }
+        end,
+      }
+      world:call(worker.get, worker, address, NETWORK)
+      world.time = world.time + 60
+      outage = decisions.unknown(errors.new("network", "no answer", { attempts = 1 }))
+      for _ = 1, 2 do
+        local seen = world:call(worker.get, worker, address, NETWORK)
+        local is_stale = seen.stale and not live.error
+        assert.same(is_stale and summary(live) or summary(outage), summary(seen))
+        stood_in[seen.action] = is_stale or stood_in[seen.action]
+      end
+    end)
+    assert.same({ true, true, true }, { stood_in.allow, stood_in.review, stood_in.block })
   end)
 
   it("agrees with the call: a row of a run that repeats an address in another spelling", function()

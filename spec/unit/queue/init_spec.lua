@@ -340,6 +340,21 @@ describe_if("a queue in Redis", function()
     assert.equal(2000, queue:status().added)
   end)
 
+  it("refuses the other rows of a producer that adds to the same run meanwhile", function()
+    local inputs, other, row = inputs_of(3, 5000), inputs_of(4, 5000), 0
+    other[1] = { address = address(4999), network = "eth" }
+    local totals, err = queue:add("march", function()
+      row = row + 1
+      if row == 1 then
+        assert(queue:add("march", inputs))
+      end
+      return other[row]
+    end)
+    assert.is_nil(totals)
+    assert.matches("these begin with other rows", err.message, 1, true)
+    assert.equal(3, queue:status().added)
+  end)
+
   it("screens networks that the operator has added to the worker's client", function()
     local transport, requests = recorder.new(function(request)
       local network = request.target:match "network=(%w+)"
