@@ -312,7 +312,8 @@ describe("screen --file", function()
     write("short", nil, 1600)
     local line = "%s %s screen --file - -n eth -o %s/r.csv"
     line = line:format(sandbox.environment, cli.command, directory)
-    local killed = "cat %s/all | env %s --rate 1500 & until [ $(wc -l <%s/r.csv) -gt 1900 ]; do sleep 0.05; done; kill -9 $!"
+    local killed = "cat %s/all | env %s --rate 1500 & "
+      .. "until [ $(wc -l <%s/r.csv) -gt 1900 ]; do sleep 0.05; done; kill -9 $!"
     run(("sh -c '%s' 2>&1"):format(killed:format(directory, line, directory)))
     assert.is_true(#runs.rows(directory .. "/r.csv") < 4001)
     for _, name in ipairs { "changed", "short" } do
