@@ -93,7 +93,7 @@ function M.send(call, at, hedged, fresh)
   local state, built = call.state, call.request
   local key = state.settings.access_key
   if key ~= state.redacted_key then
-    local given, err = key, nil
+    local given, err = key
     key, err = access_key.read(given)
     if not key then
       return M.unsent(call, err)
