@@ -165,7 +165,8 @@ local function kept_outcome(self, job)
 end
 
 local function outcome_of(self, decision, identity)
-  local reasons, risks = decisions.reasons(decision, state_of(self).is_sandbox), decisions.risks(decision)
+  local state = state_of(self)
+  local reasons, risks = decisions.reasons(decision, state.is_sandbox), decisions.risks(decision, state.hide_key)
   return {
     action = decision.action,
     reasons = reasons[1] and reasons or json.empty_array(),

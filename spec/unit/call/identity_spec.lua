@@ -88,6 +88,38 @@ describe("identity", function()
     end
   end)
 
+  it("is that of the policy's own rules, whatever becomes of the tables that it was made of", function()
+    local rules = { { no_risk = true, action = "allow" }, { counterparty = { type = { "scam" } }, action = "block" } }
+    local extend = { level = { "severe" } }
+    local options = { rules = rules, extend = extend, not_offered = "unknown" }
+    local client = owner { base_url = LIVE, account = "a" }
+    local first, same, seen = policies.new(options), policies.new(options), {}
+    for _, change in ipairs {
+      function() end,
+      function()
+        rules[1].action = "review"
+      end,
+      function()
+        rules[2].counterparty.type[1] = "hack"
+      end,
+      function()
+        table.remove(rules)
+      end,
+      function()
+        extend.level[1] = "odd"
+      end,
+    } do
+      change()
+      seen[#seen + 1] = identity.decision(client, policies.new(options))
+    end
+    assert.same({ seen[1], seen[1] }, { identity.decision(client, first), identity.decision(client, same) })
+    for index = 1, #seen do
+      for later = index + 1, #seen do
+        assert.not_equal(seen[index], seen[later])
+      end
+    end
+  end)
+
   it("keeps nothing of a transport without a name, and in a store nothing without an account", function()
     local unnamed = owner { transport = function() end, account = "a" }
     local named = owner { transport = function() end, identity = "live" }

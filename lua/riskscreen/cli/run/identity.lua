@@ -46,7 +46,7 @@ function M.of(context, input, format, client, source)
     service = source and "the sandbox" or context:setting "base_url",
     source = source, -- not compared: 0.1.0 has no such column
     identity = calls.identity.decision(calls.state_of(client), client.policy, options),
-    content = input.size and digest_of(options.file) or nil, -- not of a pipe
+    content = options.file ~= "-" and digest_of(options.file) or nil, -- the rows of a pipe are compared as they come
     meta = options.meta and encode(options.meta) or nil,
     columns = table.concat({
       options.address_column or "",
