@@ -18,6 +18,7 @@ local names_of = {
   address = { "address", "wallet", "wallet_address", "addr", "crypto_address" },
   network = { "network", "chain", "blockchain" },
 }
+local MOST_KNOWN = 1000 -- names of which it is known that they are not like that of the network
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
 
@@ -71,6 +72,27 @@ function Rows:failure(problem, line)
   return errors.new("invalid_argument", ("%s: %s"):format(place, problem), { field = "source", sent = false })
 end
 
+-- Whether a name is probably meant for the network: "netwrok", "net", "chain id", "Network Name".
+local function is_like_network(plain)
+  local word = plain:gsub("_?name$", ""):gsub("_?id$", ""):match "[^_]*$"
+  return word == "net" or text.nearest(word, names_of.network) ~= nil
+end
+
+-- The fault of names without one of the network, where one is like it: its rows would be taken for another network's.
+function Rows:network_fault(positions, names)
+  for plain, position in pairs(positions) do
+    if self.unlike[plain] == nil then
+      self.unlike_count = self.unlike_count % MOST_KNOWN + 1
+      self.unlike = self.unlike_count == 1 and {} or self.unlike
+      self.unlike[plain] = not is_like_network(plain)
+    end
+    if not self.unlike[plain] then
+      local fault = "%s is not read as the network; did you mean 'network'? --network-column NAME names it"
+      return fault:format(text.show(names[position]))
+    end
+  end
+end
+
 -- Where the address and the network are among names, and the positions of all names; or nil and the fault.
 function Rows:locate(names)
   local positions, at = {}, {}
@@ -90,6 +112,10 @@ function Rows:locate(names)
       end
       at[meaning] = at[meaning] or positions[name]
     end
+  end
+  local fault = not (at.network or self.options.network_column) and self:network_fault(positions, names)
+  if fault then
+    return nil, fault
   end
   return at, positions
 end
@@ -471,6 +497,8 @@ local function new(source, options)
     fields = {},
     count = 0,
     invalid_count = 0,
+    unlike = {},
+    unlike_count = 0,
   }, Rows)
   problem = problem or file.refusal
   if problem then
