@@ -92,6 +92,13 @@ static int system_permissions(lua_State *L) {
     return 1;
 }
 
+/* system.restrict(file): takes from a file all permissions but those of 0640. A daemon may have no umask. */
+static int system_restrict(lua_State *L) {
+    int descriptor = fileno(check_file(L));
+    struct stat status;
+    return push_result(L, fstat(descriptor, &status) == 0 && fchmod(descriptor, status.st_mode & 0640) == 0);
+}
+
 /* system.identity(path_or_file): a text that is the same for all names of one regular file; nil for others. */
 static int system_identity(lua_State *L) {
     struct stat status;
@@ -157,6 +164,7 @@ int luaopen_riskscreen_system(lua_State *L) {
         {"truncate", system_truncate},
         {"lock", system_lock},
         {"permissions", system_permissions},
+        {"restrict", system_restrict},
         {"identity", system_identity},
         {"catch_end", system_catch_end},
         {"ending", system_ending},
