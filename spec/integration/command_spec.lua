@@ -93,10 +93,12 @@ describe("screen --file", function()
     write("deny.txt", ("0x%040x\n"):format(7))
     local listed, listed_status = run(line .. " --resume --set lists.deny=" .. directory .. "/deny.txt")
     local other, other_status = run(line .. " --resume --set account=other")
+    local read_so, read_so_status = run(line .. " --resume --encoding latin1")
     local _, same = run(line .. " --resume")
     remove()
     assert.equal(2, first) -- the sandbox blocks some of them
-    assert.same({ 4, 4, 2, 4 }, { changed_status, retried_status, listed_status, other_status })
+    assert.same({ 4, 4, 2, 4, 4 }, { changed_status, retried_status, listed_status, other_status, read_so_status })
+    assert.matches("this is another run: columns was", read_so, 1, true)
     assert.matches("this is another run: content was", changed, 1, true)
     assert.matches("this is another run: content was", retried, 1, true)
     assert.matches("the run is complete", listed, 1, true)
@@ -289,6 +291,39 @@ describe("screen --file", function()
       numbers[#numbers + 1] = number
     end
     assert.same({ "3", "1", "2" }, numbers)
+  end)
+
+  it("goes on with a pipe only where it has the rows that it had", function()
+    local sandbox, directory, remove = cli.sandbox(), cli.directory()
+    finally(function()
+      sandbox.close()
+      remove()
+    end)
+    -- The digest of a pipe's first 64 KiB is compared before; the change is behind them.
+    local function write(name, changed, count)
+      local file = assert(io.open(directory .. "/" .. name, "w"))
+      for number = 1, count do
+        file:write(("0x%040x\n"):format(number == changed and 90000 or number))
+      end
+      file:close()
+    end
+    write("all", nil, 4000)
+    write("changed", 1700, 4000)
+    write("short", nil, 1600)
+    local line = "%s %s screen --file - -n eth -o %s/r.csv"
+    line = line:format(sandbox.environment, cli.command, directory)
+    local killed = "cat %s/all | env %s --rate 1500 & "
+      .. "until [ $(wc -l <%s/r.csv) -gt 1900 ]; do sleep 0.05; done; kill -9 $!"
+    run(("sh -c '%s' 2>&1"):format(killed:format(directory, line, directory)))
+    assert.is_true(#runs.rows(directory .. "/r.csv") < 4001)
+    for _, name in ipairs { "changed", "short" } do
+      local output, status = run(("cat %s/%s | %s --resume"):format(directory, name, line))
+      assert.equal(4, status, output)
+      assert.matches("the input is not that of the run", output, 1, true)
+    end
+    local output, status = run(("cat %s/all | %s --resume"):format(directory, line))
+    assert.equal(2, status, output)
+    assert.equal(4001, #runs.rows(directory .. "/r.csv"))
   end)
 
   describe("beside another run", function()

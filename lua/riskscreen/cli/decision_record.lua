@@ -1,5 +1,6 @@
 -- Shared by the verbs that decide about addresses: their options, and a decision as a record.
 
+local calls = require "riskscreen.call"
 local columns_of = require("riskscreen.cli.output").columns
 local option_of = require "riskscreen.cli.option"
 local lookups = require "riskscreen.policy.lookups"
@@ -80,20 +81,22 @@ function M.columns(source, meta)
   return M.with_facts(source and tables.concat(columns, columns_of.named { "source" }) or columns, meta)
 end
 
-local function each(list, field)
+local function each(list, field, hide)
   local values = {}
   for _, item in ipairs(list or {}) do
-    values[#values + 1] = item[field] ~= nil and tostring(item[field]) or "?"
+    values[#values + 1] = item[field] ~= nil and hide(tostring(item[field])) or "?"
   end
   return values[1] and values or nil
 end
 
 ---A decision as a record for every format. Its fields are stable.
 ---@param decision riskscreen.Decision
+---@param client riskscreen.Client
 ---@param source? "sandbox"
 ---@param meta? table<string, string>
 ---@return table
-function M.record(decision, source, meta)
+function M.record(decision, client, source, meta)
+  local hide = calls.state_of(client).hide_key
   local risks = type(decision.record) == "table" and decision.record.risks or nil
   local entity = type(decision.entity) == "table" and decision.entity.entity or nil
   return {
@@ -101,10 +104,10 @@ function M.record(decision, source, meta)
     network = decision.network,
     action = decision.action,
     reasons = tables.pluck(decision.reasons, "message"),
-    risk_levels = each(risks, "riskLevel"),
-    risk_types = each(risks, "riskType"),
-    risk_sources = each(risks, "riskSource"),
-    entity = type(entity) == "table" and entity.entityName or nil,
+    risk_levels = each(risks, "riskLevel", hide),
+    risk_types = each(risks, "riskType", hide),
+    risk_sources = each(risks, "riskSource", hide),
+    entity = type(entity) == "table" and entity.entityName and hide(entity.entityName) or nil,
     error = decision.error and decision.error.kind or nil,
     degraded = decision.degraded or nil,
     source = source,

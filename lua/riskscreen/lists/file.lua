@@ -41,7 +41,7 @@ local function read_whole(path, longest)
     file:close()
   end
   if content and #content > longest then
-    return nil, ("it is longer than %d bytes"):format(longest)
+    return nil, ("it is longer than %d bytes; compile it for the C core"):format(longest)
   end
   return content, problem and "cannot read it: " .. tostring(problem):gsub("^.*: ", "")
 end

@@ -149,12 +149,13 @@ end
 
 ---The risks of a decision as texts such as "high / hack", sorted, each once.
 ---@param decision riskscreen.Decision
+---@param hide fun(text: string): string removes the access key, which the service may send back
 ---@return string[]
-function M.risks(decision)
+function M.risks(decision, hide)
   local risks = {}
   for _, risk in ipairs(type(decision.record) == "table" and decision.record.risks or {}) do
     if type(risk) == "table" then
-      risks[tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType)] = true
+      risks[hide(tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType))] = true
     end
   end
   return tables.sorted_keys(risks)

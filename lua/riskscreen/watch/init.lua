@@ -154,9 +154,10 @@ end
 
 -- The entry of an address after a screening: its verdict, the one before, and how many rows name it.
 local function screened(self, decision, before)
-  local risks = list_of(decisions.risks(decision))
+  local state = calls.state_of(self.client)
+  local risks = list_of(decisions.risks(decision, state.hide_key))
   local entry = { cycle = self.cycle.number, action = decision.action, risks = risks }
-  entry.reasons = list_of(decisions.reasons(decision, calls.state_of(self.client).is_sandbox))
+  entry.reasons = list_of(decisions.reasons(decision, state.is_sandbox))
   local known = before and before.action and tables.pick(before, { "action", "risks" }) or nil
   entry.known, entry.rows = known, 0
   entry.rows_before = before and before.rows -- 0.9.0 kept none

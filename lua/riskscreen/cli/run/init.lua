@@ -4,6 +4,7 @@
 -- rows get new answers there.
 
 local addresses = require "riskscreen.address"
+local core = require "riskscreen.core"
 local decision_record = require "riskscreen.cli.decision_record"
 local errors = require "riskscreen.errors"
 local identities = require "riskscreen.cli.run.identity"
@@ -37,6 +38,9 @@ local NO_NETWORK = "it names no network; -n NETWORK gives one"
 ---@field state? riskscreen.cli.State none where the output is stdout
 ---@field copied? riskscreen.cli.Earlier the results of a complete run, as far as they are copied
 ---@field passed? riskscreen.cli.Earlier the same, as far as the input is read
+---@field chain string of the digests of the rows that were read from a pipe
+---@field chains table<integer, string> by number of the row: what an earlier part of the run has kept
+---@field last_known integer the last row that an earlier part of the run has read
 ---@field columns riskscreen.cli.Column[]
 ---@field row_source? "sandbox" where a column says that the sandbox answers
 local Run = {}
@@ -60,7 +64,7 @@ function Run:header()
 end
 
 -- Takes the answer about a row.
-function Run:take(number, row, record, problem)
+function Run:take(number, row, record, problem, chain)
   record.line = row.line
   record.time = os.date "!%Y-%m-%dT%H:%M:%SZ"
   for _, name in ipairs(self.keep) do
@@ -76,6 +80,7 @@ function Run:take(number, row, record, problem)
     invalid = is_invalid and problem or nil,
     line = row.line,
     failed = record.error ~= nil and not is_invalid or nil,
+    chain = chain,
   }
   self.waiting = self.waiting + 1
   if self.state then
@@ -132,7 +137,7 @@ function Run:write_ready()
       self.before_failures = nil
     end
     status.ensure_written(self.out:write(answer.text))
-    progress.position = progress.position + 1
+    progress.position, progress.chain = progress.position + 1, answer.chain
     progress.offset = progress.offset + #answer.text
     progress.counts[answer.action] = (progress.counts[answer.action] or 0) + 1
     if answer.invalid then
@@ -216,21 +221,40 @@ function Run:has_passed(number, row)
   return not earlier.failed
 end
 
+-- Chains the digests of a pipe's rows up to this one. A run that goes on must find the rows that it had.
+function Run:check_pipe(row)
+  if self.context.options.file ~= "-" then
+    return -- the file's digest is in the identity of the run
+  end
+  if row then
+    local parts = { self.chain, tostring(row.address), row.network or "" }
+    for _, name in ipairs(self.keep) do
+      parts[#parts + 1] = tostring(self.input:field(row, name))
+    end
+    self.chain = text.hex(core.sha256(outputs.json(parts))):sub(1, 16)
+  end
+  local expected = self.chains[self.taken]
+  if (expected and expected ~= self.chain) or (not row and self.taken < self.last_known) then
+    status.misuse(("up to row %d the input is not that of the run. --force starts again"):format(self.taken))
+  end
+end
+
 -- The address and the network of the next row that has no answer yet.
 function Run:source()
   local next_row = self.input:each()
   return function()
     while true do
       local row = next_row()
+      self.taken = self.taken + (row and 1 or 0)
+      self:check_pipe(row)
       if not row then
         return nil
       end
-      self.taken = self.taken + 1
       local number = self.taken
       local has_passed = self:has_passed(number, row)
       if not (has_passed or number <= self.progress.position or self.answers[number]) then
         self.sent = self.sent + 1
-        self.rows[self.sent] = { number = number, row = row }
+        self.rows[self.sent] = { number = number, row = row, chain = self.chain }
         return { address = row.address, network = row.network }
       end
     end
@@ -247,12 +271,12 @@ function Run:screen(client)
     end
     local entry = self.rows[decision.index]
     self.rows[decision.index] = nil
-    local record = decision_record.record(decision, self.row_source, self.context.options.meta)
+    local record = decision_record.record(decision, client, self.row_source, self.context.options.meta)
     if not (entry.row.network or request.network) then
       record.reasons = { NO_NETWORK }
     end
     local problem = record.reasons[1] and record.reasons[1]:gsub("^riskscreen: %S+ ", "")
-    self:take(entry.number, entry.row, record, problem)
+    self:take(entry.number, entry.row, record, problem, entry.chain)
     self:write_if_due()
   end
 end
@@ -332,7 +356,7 @@ function Run:go(client)
   local ok, failure = pcall(self.screen, self, client)
   if ok then
     self:write_all()
-    self.progress.finished = true
+    self.progress.finished, self.progress.chain = true, self.chain
     self:record {}
     output.replace_earlier(self.path, self.progress)
   elseif errors.is(failure) then
@@ -380,6 +404,9 @@ local function new_run(context)
     columns = output.columns(options.keep, nil, options.meta),
     rows = {},
     answers = {},
+    chain = "",
+    chains = {},
+    last_known = 0,
     taken = 0,
     sent = 0,
     waiting = 0,

@@ -151,8 +151,11 @@ function M.open(run, path, identity)
     state:record(state.progress, {})
   end
   run.progress, run.answers = state.progress, state.answers
-  for _ in pairs(state.answers) do
+  run.chains = { [run.progress.position] = run.progress.chain, [run.progress.rows or 0] = run.progress.last_chain }
+  run.last_known = math.max(run.progress.position, run.progress.rows or 0)
+  for number, answer in pairs(state.answers) do
     run.waiting = run.waiting + 1
+    run.chains[number], run.last_known = answer.chain, math.max(run.last_known, number)
   end
 end
 

@@ -11,6 +11,7 @@ local store = require "riskscreen.store"
 ---@field text string the row of the output
 ---@field action riskscreen.Action
 ---@field invalid? boolean the row of the input has no address to screen
+---@field chain? string of the digests of a pipe's rows up to this one
 
 ---@class riskscreen.cli.Progress
 ---@field position integer rows of the input whose answer is in the output
@@ -20,6 +21,9 @@ local store = require "riskscreen.store"
 ---@field failed integer
 ---@field finished boolean
 ---@field earlier? integer bytes of the results of the complete run whose failed rows are asked for again
+---@field rows? integer rows of that run
+---@field last_chain? string of that run's last row
+---@field chain? string of the digests of a pipe's rows up to the position
 
 ---@class riskscreen.cli.State
 ---@field progress riskscreen.cli.Progress
@@ -164,6 +168,7 @@ end
 function State:begin_again()
   local progress = M.new_progress()
   progress.earlier = self.progress.offset
+  progress.rows, progress.last_chain = self.progress.position, self.progress.chain
   self:record(progress, {})
 end
 
