@@ -63,7 +63,7 @@ local M = {
 }
 
 local function plain_name(name)
-  return (text.trim(name):lower():gsub("[%s-]+", "_"))
+  return (text.lower(text.trim(name)):gsub("[%s-]+", "_"))
 end
 
 function Rows:failure(problem, line)
@@ -250,7 +250,7 @@ local function lower(network)
   if type(network) ~= "string" then
     return network
   end
-  network = text.trim(network):lower()
+  network = text.lower(text.trim(network))
   return network ~= "" and network or nil
 end
 
