@@ -29,7 +29,7 @@ local texts = conditions.texts_option
 
 local function lower_case_set(value)
   local list, message = conditions.texts(value)
-  return list and conditions.set(list, string.lower), message
+  return list and conditions.set(list, text.lower), message
 end
 
 local function absent(name, situation)
