@@ -1,5 +1,7 @@
 -- Ways agree: whichever way a decision about the same evidence comes, it is the one that a live call makes. The ways of
 -- transactions are in spec/unit/kyt; those of a real gate in spec/in_nginx/ways_nginx.lua.
+local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
 local evidence = require "spec.support.evidence"
 local journals = require "riskscreen.journal"
 local random = require "spec.support.random"
@@ -81,6 +83,28 @@ describe("every way to a decision", function()
       local expected = summary(live)
       for _, worker in ipairs { first, first, second, second } do
         assert.same(expected, summary((world:call(worker.get, worker, address, NETWORK))))
+      end
+    end)
+  end)
+
+  it("agrees with the call, or is unknown: an expired decision that stands in for a failure", function()
+    for_each_live(function(client, address, policy, live)
+      local world, outage = worlds.new(), nil
+      local worker = world:worker {
+        ttl = { allow = 10, review = 10, block = 10, unknown = 1 },
+        stale = { allow = 600, review = 600, block = 600, unknown = 600 },
+        fetch = function(its_address, network)
+          return outage or client:screen { address = its_address, network = network, policy = policy }
+        end,
+      }
+      world:call(worker.get, worker, address, NETWORK)
+      world.time = world.time + 60
+      outage = decisions.unknown(errors.new("network", "no answer", { attempts = 1 }))
+      for _ = 1, 2 do
+        local seen = world:call(worker.get, worker, address, NETWORK)
+        local can_stand_in = not live.error and live.action ~= "unknown"
+        assert.same(can_stand_in and summary(live) or summary(outage), summary(seen))
+        assert.equal(can_stand_in, seen.stale == true)
       end
     end)
   end)

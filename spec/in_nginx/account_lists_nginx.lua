@@ -6,6 +6,7 @@ local prometheus = require "spec.support.prometheus"
 local sandbox = require "riskscreen.sandbox"
 
 local WORKERS = 3
+local OTHER_KEY = "sandbox-key-of-another-account"
 local MANY = 30
 
 local function high(kind)
@@ -30,7 +31,11 @@ describe("a gate with the account's lists", function()
     options.init = ([[
       gate = new_gate { network = "eth", on_unknown = "allow", account_lists = %s,
         variables = { action = "action", source = "source" } }
-    ]]):format(lists)
+      function source_of(client, address)
+        local other = new_gate { network = "eth", account_lists = %s, client = client }
+        return select(2, other:decide { address = address })
+      end
+    ]]):format(lists, lists)
     options.locations = {
       ["/withdraw"] = "gate:enforce { address = ngx.var.arg_to, network = ngx.var.arg_network or 'eth' }",
     }
@@ -45,6 +50,7 @@ describe("a gate with the account's lists", function()
           blacklist = options.blacklist or BLACKLIST,
           whitelist = WHITELIST,
         },
+        [OTHER_KEY] = {},
       },
     }
     running = gates.start(options)
@@ -117,6 +123,17 @@ describe("a gate with the account's lists", function()
     assert.same({ 403, "list" }, { ask "clean-eth" })
     assert.equal(0, asked("getAddressRisk", "generally-high-eth"))
     assert.same({ 403, "upstream" }, { ask("generally-high-eth", "&network=bsc") })
+  end)
+
+  it("are those of its own account, also beside a gate of another one in the same dict", function()
+    start "{ interval = 0.2, max_age = 60, whitelist = true }"
+    refreshed()
+    assert.same({ 200, "list" }, { ask "generally-high-eth" })
+    local client = { base_url = running.server.url, access_key = OTHER_KEY, account = "another", retry = false }
+    for _, name in ipairs { "generally-high-eth", "clean-eth" } do
+      local source = running.nginx:eval("return source_of((...)[1], (...)[2])", { client, addresses[name] })
+      assert.equal("upstream", source, name)
+    end
   end)
 
   it("asks about who is on the whitelist, if nobody said that it counts", function()

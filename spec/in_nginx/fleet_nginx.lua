@@ -152,6 +152,16 @@ describe("gates with one Redis", function()
       assert.equal("allow upstream", second.decide(CLEAN))
     end)
 
+    it("a verdict that is not kept ends the lease, and the next one asks at once", function()
+      start()
+      local gate = fleet:gate { redis = "lease = 60,", more = "ttl = { allow = 0 }," }
+      assert.equal("allow upstream", gate.decide(CLEAN))
+      wait_until_written(gate)
+      local started = socket.gettime()
+      assert.equal("allow upstream", gate.decide(CLEAN))
+      assert.is_true(socket.gettime() - started < 1)
+    end)
+
     it("other policies, names and networks have other verdicts", function()
       start()
       local first = fleet:gate()
@@ -300,6 +310,26 @@ describe("gates with one Redis", function()
     end)
   end)
 
+  it("let no gate of an nginx take from Redis what another one has purged, also where Redis is full", function()
+    start()
+    local gate = fleet:gate { other = true }
+    local function decide_by_other(address)
+      return gate.run(
+        "local decision, source = other:decide { address = (...) } return decision.action .. ' ' .. source",
+        address
+      )
+    end
+    nginx.wait_for("the other gate to hear of purges", function()
+      return gate.run "other.context.fleet:start() return other.context.fleet.purges:number()"
+    end)
+    decide_by_other(CLEAN)
+    fleet:wait_for_keys(2) -- the stream and the verdict
+    fleet.redis:command "CONFIG SET maxmemory 1"
+    assert.is_nil((purge(gate, CLEAN)))
+    assert.equal("allow upstream", decide_by_other(CLEAN))
+    fleet.redis:command "CONFIG SET maxmemory 0"
+  end)
+
   describe("while the network is cut", function()
     local first, second, proxy
 
@@ -382,9 +412,11 @@ describe("gates with one Redis", function()
 
     it("a master that may not write because its replicas are gone is not believed", function()
       fleet.redis:command "CONFIG SET min-replicas-to-write 1"
+      local since = second.run "ngx.update_time() return require('riskscreen.runtime').nginx_time()"
       nginx.wait_for("the gate to ask again", function()
         return seen(second, CLEAN) == "allow upstream"
       end)
+      assert.is_true(second.run "return gate.context.fleet.purges:heard_at()" <= since)
       assert.equal("block cache", seen(second, BAD))
       fleet.redis:command "CONFIG SET min-replicas-to-write 0"
       second.wait_until_hearing()

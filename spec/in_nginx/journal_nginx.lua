@@ -3,6 +3,7 @@ local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local journals = require "riskscreen.journal"
 local nginx = require "spec.support.nginx"
+local prometheus = require "spec.support.prometheus"
 local temporary = require "spec.support.temporary"
 
 local ENFORCE = "gate:enforce { address = ngx.var.arg_to }"
@@ -182,6 +183,30 @@ describe("the journal of a gate", function()
     local ending = running
     running = nil
     ending.close { "another program holds the lock for too long" }
+  end)
+
+  it("counts a line once where a worker ends while its timer waits for the file", function()
+    start ", interval = 0.02"
+    request "clean-eth"
+    wait_for_lines(1)
+    running.nginx:eval(
+      [[
+        local path, address = (...)[1], (...)[2]
+        local lock = assert(io.open(path .. ".head", "r+b"))
+        assert(require("riskscreen.system").lock(lock))
+        for _ = 1, 19 do
+          gate:decide { address = address }
+        end
+        ngx.sleep(0.1) -- the timer waits for the file
+        lock:close()
+        gate:stop()
+        ngx.sleep(0.3)
+      ]],
+      { path, addresses["clean-eth"] }
+    )
+    check(20)
+    local metrics = prometheus.parse(running.get("/metrics").body)
+    assert.equal(20, metrics:get("riskscreen_journal_lines_total", { gate = "default", result = "written" }))
   end)
 
   it("loses nothing when the configuration is reloaded", function()

@@ -36,6 +36,7 @@ describe("a gate with local lists", function()
         "Connection refused",
         "no live upstreams",
         "exited on signal 9", -- where a spec kills the workers
+        "init_by_lua error", -- where a reload fails
       }
     end
     running = nil
@@ -63,6 +64,7 @@ describe("a gate with local lists", function()
         variables = { action = "action", source = "source" } }]]):format(lists, more or ""),
       locations = {
         ["/withdraw"] = "gate:enforce { address = ngx.var.arg_to, network = ngx.var.arg_network or 'eth' }",
+        ["/slow"] = "gate:location({ address = { form = 'to' } }):enforce()",
       },
       behind = [[
         header_filter_by_lua_block { ngx.header["X-Source"] = ngx.ctx.riskscreen_source }
@@ -251,29 +253,57 @@ describe("a gate with local lists", function()
     assert.equal(0, #running.service:requests())
   end)
 
-  it("allows nobody where the first look of a worker takes too long", function()
+  -- Decides in a worker whose clock runs a second with each look at it, and whose timers are those given.
+  local FIRST_LOOK = [[
+    local path, address, content = (...)[1], (...)[2], (...)[3]
+    local runtime = require "riskscreen.runtime"
+    local timer, sleep, now, time = ngx.timer, ngx.sleep, runtime.nginx_time, 0
+    local looking, look_on = false, require("ngx.semaphore").new()
+    runtime.nginx_time = function()
+      time = time + 1
+      return time
+    end
+    local settings = { deny = { path }, allow = {}, max_shrink = 1, interval = 1000 }
+    local lists = require("riskscreen.nginx.local_lists").new(settings)
+    os.remove(path)
+    local file = io.open(path, "w")
+    file:write(content)
+    file:close()
+    os.execute("chmod 644 " .. path)
+    ngx.timer = { every = function() return EVERY end, at = function(_, look) AT return true end }
+    ngx.sleep = function(seconds)
+      if looking then
+        looking = false
+        look_on:wait(60)
+      else
+        sleep(seconds)
+      end
+    end
+    local decision = lists:decide(address, "eth")
+    look_on:post()
+    ngx.timer, ngx.sleep, runtime.nginx_time = timer, sleep, now
+    return decision and decision.action, decision and decision.reasons[1].message]]
+
+  local function first_look(every, at)
+    local rows = { "address" }
+    for number = 1, 1000 do
+      rows[#rows + 1] = address(number)
+    end
     start(("{ deny = '%s' }"):format(csv(1)))
-    local action, message = running.nginx:eval(
-      [[
-        local path, address = ...
-        local runtime = require "riskscreen.runtime"
-        local timer, now, time = ngx.timer, runtime.nginx_time, 0
-        local stopped = { at = function() return true end, every = function() return true end }
-        ngx.timer, runtime.nginx_time = stopped, function()
-          time = time + 1
-          return time
-        end
-        local settings = { deny = { path }, allow = {}, max_shrink = 1, interval = 1 }
-        local lists = require("riskscreen.nginx.local_lists").new(settings)
-        local decision = lists:decide(address, "eth")
-        ngx.timer, runtime.nginx_time = timer, now
-        return decision.action, decision.reasons[1].message
-      ]],
-      csv(1),
-      address(2)
-    )
+    local code = FIRST_LOOK:gsub("%f[%w]%u%u+%f[%W]", { EVERY = every, AT = at })
+    return running.nginx:eval(code, { csv(1), address(1000), table.concat(rows, "\n") })
+  end
+
+  it("allows nobody where the first look of a worker takes too long", function()
+    local action, message = first_look("true", "looking = true; ngx.thread.spawn(look)")
     assert.equal("unknown", action)
     assert.matches("still loading its local lists", message, 1, true)
+  end)
+
+  it("looks while it decides where nginx has no timer, or drops it", function()
+    assert.equal("block", (first_look("nil, 'too many pending timers'", "")))
+    running.close { "too many pending timers" }
+    assert.equal("block", (first_look("true", "")))
   end)
 
   it("lets a new worker compare a shorter deny list with that of the other workers", function()
@@ -295,6 +325,90 @@ describe("a gate with local lists", function()
     for _ = 1, MANY do
       assert.same({ 403, "list" }, { ask(address(2)) })
     end
+  end)
+
+  it("lets a new worker allow nobody by a list that is older than that of the others", function()
+    local clean = addresses["clean-eth"]
+    start(("{ deny = '%s', interval = 0.1 }"):format(csv(1, 2)))
+    all_answer(200, clean)
+    local path = directory:write("deny.csv", "what\n")
+    nginx.wait_for("the damaged file to be noticed", function()
+      return running.nginx:log():find("was not loaded again", 1, true)
+    end)
+    kill_workers()
+    all_answer(200, clean) -- the list of the start is still the latest
+    for _, damage in ipairs {
+      function()
+        csv(3)
+      end,
+      function()
+        directory:write("deny.csv", "what\n")
+      end,
+      function()
+        os.remove(path)
+      end,
+    } do
+      csv(1, 2, clean)
+      all_answer(403, clean)
+      damage()
+      kill_workers()
+      for _ = 1, MANY do
+        assert.same({ 403, "list" }, { ask(clean) })
+      end
+      assert.same({ 403, "list" }, { ask(address(1)) })
+    end
+    csv(1, 2)
+    all_answer(200, clean)
+  end)
+
+  it("is not made by a reload with a deny list that its workers refuse", function()
+    start(("{ deny = '%s', interval = 0.1 }"):format(csv(1, 2, 3)))
+    all_answer(403, address(3))
+    csv(1)
+    running.nginx:reload()
+    nginx.wait_for("the reload to fail", function()
+      return running.nginx:log():find("init_by_lua error.-it has 1 entry, and the list before it has 3")
+    end)
+    all_answer(403, address(3))
+  end)
+
+  it("follows a new file in a worker that ends after a reload, as long as it has requests", function()
+    local clean = addresses["clean-eth"]
+    start(("{ deny = '%s', interval = 0.1 }"):format(csv(1)))
+    local slow, body = {}, "to=" .. clean
+    for number = 1, MANY do
+      slow[number] = assert(socket.connect("127.0.0.1", running.nginx.port))
+      slow[number]:send(
+        "POST /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+          .. "Content-Length: "
+          .. #body
+          .. "\r\n\r\n"
+          .. body:sub(1, 3)
+      )
+    end
+    all_answer(200, clean)
+    running.nginx:reload()
+    nginx.wait_for("the new workers", function()
+      return #running.nginx:workers() == 2 * WORKERS
+    end)
+    nginx.wait_for("the old workers to end", function()
+      local _, count = running.nginx:log():gsub("gracefully shutting down", "")
+      return count == WORKERS
+    end)
+    csv(1, clean)
+    all_answer(403, clean)
+    local number = 0
+    nginx.wait_for("an old worker to refuse", function()
+      number = number + 1
+      slow[number]:send(body:sub(4))
+      return slow[number]:receive "*l" == "HTTP/1.1 403 Forbidden"
+    end)
+    for _, connection in ipairs(slow) do
+      connection:close()
+    end
+    nginx.wait_for("the old workers to end", function()
+      return #running.nginx:workers() == WORKERS
+    end)
   end)
 
   it("kills no worker where a file is cut in place, and lets nobody pass until there is a new one", function()

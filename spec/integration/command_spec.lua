@@ -93,10 +93,12 @@ describe("screen --file", function()
     write("deny.txt", ("0x%040x\n"):format(7))
     local listed, listed_status = run(line .. " --resume --set lists.deny=" .. directory .. "/deny.txt")
     local other, other_status = run(line .. " --resume --set account=other")
+    local read_so, read_so_status = run(line .. " --resume --encoding latin1")
     local _, same = run(line .. " --resume")
     remove()
     assert.equal(2, first) -- the sandbox blocks some of them
-    assert.same({ 4, 4, 2, 4 }, { changed_status, retried_status, listed_status, other_status })
+    assert.same({ 4, 4, 2, 4, 4 }, { changed_status, retried_status, listed_status, other_status, read_so_status })
+    assert.matches("this is another run: columns was", read_so, 1, true)
     assert.matches("this is another run: content was", changed, 1, true)
     assert.matches("this is another run: content was", retried, 1, true)
     assert.matches("the run is complete", listed, 1, true)
@@ -310,7 +312,8 @@ describe("screen --file", function()
     write("short", nil, 1600)
     local line = "%s %s screen --file - -n eth -o %s/r.csv"
     line = line:format(sandbox.environment, cli.command, directory)
-    local killed = "cat %s/all | env %s --rate 1500 & until [ $(wc -l <%s/r.csv) -gt 1900 ]; do sleep 0.05; done; kill -9 $!"
+    local killed = "cat %s/all | env %s --rate 1500 & "
+      .. "until [ $(wc -l <%s/r.csv) -gt 1900 ]; do sleep 0.05; done; kill -9 $!"
     run(("sh -c '%s' 2>&1"):format(killed:format(directory, line, directory)))
     assert.is_true(#runs.rows(directory .. "/r.csv") < 4001)
     for _, name in ipairs { "changed", "short" } do

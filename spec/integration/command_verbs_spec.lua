@@ -2,6 +2,8 @@
 local cjson = require "cjson"
 local cli = require "spec.support.cli"
 local commands = require "spec.support.page_commands"
+local riskscreen = require "riskscreen"
+local tables = require "riskscreen.util.tables"
 local verbs = require "riskscreen.cli.commands"
 
 local run = commands.run
@@ -104,6 +106,27 @@ describe("riskscreen kyt", function()
       assert.equal(submitted.requestId, cjson.decode(output).requestId)
       assert.equal("block", cjson.decode(output).action)
     end
+  end)
+
+  it("shows and records no access key that the service shows in the result", function()
+    local key = "Sandbox strategy"
+    local server = assert(riskscreen.sandbox.serve { accounts = { [key] = {} }, kyt_delay = 0 })
+    local rules = '{ { strategy_name = "x", action = "block" }, { any = true, action = "allow" } }'
+    write("names.lua", ('return require("riskscreen").score_policy { rules = %s }'):format(rules))
+    local env = { RISKSCREEN_BASE_URL = server.url, RISKSCREEN_ACCESS_KEY = key, RISKSCREEN_ACCOUNT = "a" }
+    env.RISKSCREEN_ENDPOINTS_KYT_RESULT_PATH = server.endpoints.kyt_result.path
+    env.RISKSCREEN_ENDPOINTS_KYT_RESULT_METHOD = server.endpoints.kyt_result.method
+    local journal = directory .. "/names.jsonl"
+    local status, out, err
+    riskscreen.run(function()
+      local line = { "kyt", "screen", HASH, "-n", "eth", "--direction", "received", "--journal", journal }
+      status, out, err =
+        cli.run(tables.concat(line, { "--journal-record", "--policy", directory .. "/names.lua" }), { env = env })
+    end)
+    server:close()
+    assert.matches("[redacted]", out, 1, true)
+    assert.is_truthy(status == 2 or status == 3, err)
+    assert.is_nil((out .. err .. read "names.jsonl"):find(key, 1, true))
   end)
 
   it("says that the default policy has no rule about scores, and is unknown", function()

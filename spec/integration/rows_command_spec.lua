@@ -6,6 +6,7 @@ local serve = require "riskscreen.sandbox.http"
 local list_files = require "spec.support.list_files"
 local lists = require "riskscreen.lists"
 local run = cli.run
+local runtime = require "riskscreen.runtime"
 local temporary = require "spec.support.temporary"
 
 local address = list_files.address
@@ -215,6 +216,32 @@ describe("riskscreen list update", function()
     file.body = ofac(4)
     assert.equal(0, (update(output, "--max-shrink", "1")))
     assert.equal(4, lists.load(output).facts.entries)
+  end)
+
+  it("asks for the whole file where another one was fetched before, or what was fetched is damaged", function()
+    local output = temporary.path "ofac.rsl"
+    answer["/sdn.xml"] = { headers = { ETag = '"1"' }, body = ofac(10) }
+    answer["/other.xml"] = { headers = { ETag = '"1"' }, body = ofac(12) }
+    assert.equal(0, (update(output)))
+    assert.equal(0, (update(output, "--url", server.url .. "/other.xml")))
+    assert.equal(12, lists.load(output).facts.entries)
+    temporary.write(output .. ".source", ofac(11))
+    assert.equal(0, (update(output, "--url", server.url .. "/other.xml")))
+    assert.is_nil(requests[#requests].headers["if-none-match"])
+    assert.equal(12, lists.load(output).facts.entries)
+  end)
+
+  it("follows no redirect from https to http", function()
+    local output, asked, kept = temporary.path "ofac.rsl", {}, runtime.fetch
+    function runtime.fetch(settings) -- luacheck: ignore 122
+      asked[#asked + 1] = settings.base_url.origin
+      return { status = asked[2] and 200 or 302, headers = { location = server.url .. "/sdn.xml" }, text = ofac(10) }
+    end
+    local status, _, err = update(output, "--url", "https://risk.example/sdn.xml")
+    runtime.fetch = kept -- luacheck: ignore 122
+    assert.equal(3, status)
+    assert.matches("redirects from https to http", err, 1, true)
+    assert.same({ "https://risk.example" }, asked)
   end)
 
   it("leaves the old list where the service fails, sends too much, or leads elsewhere", function()

@@ -55,8 +55,11 @@ function Fleet:proxy(delay, port)
 end
 
 local INIT = [[
-  gate = new_gate { network = "eth", address = { argument = "to" }, %s
-    redis = { %s, key = %s, deadline = %s, %s } }
+  local function gate_of(name)
+    return new_gate { name = name, network = "eth", address = { argument = "to" }, %s
+      redis = { %s, key = %s, deadline = %s, %s } }
+  end
+  gate, other = gate_of(), %s and gate_of "other"
   function redis(...) return assert(gate.context.fleet.client:call(...)) end]]
 
 local DECIDE = [[
@@ -69,6 +72,7 @@ local DECIDE = [[
 ---@field deadline? number seconds; long by default, so that a slow machine breaks no test
 ---@field redis? string Lua: more options of `redis`
 ---@field more? string Lua: more options of the gate
+---@field other? boolean there is a second gate of this nginx, `other`, with the same Redis
 ---@field workers? integer
 ---@field is_cut? boolean does not wait until it hears of purges
 
@@ -89,7 +93,7 @@ function Fleet:gate(options)
     shared = self.server,
     workers = options.workers,
     http = "init_worker_by_lua_block { gate:start() }",
-    init = INIT:format(more, place, key, options.deadline or 2, options.redis or ""),
+    init = INIT:format(more, place, key, options.deadline or 2, options.redis or "", tostring(options.other)),
     locations = { ["/withdraw"] = "gate:enforce()" },
     server = "location = /status { content_by_lua_block { gate:status() } }",
   }

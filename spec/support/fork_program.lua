@@ -1,6 +1,8 @@
 -- A program that forks, and whose parent and child both use what was made before; see fork_spec.lua. Its arguments: the
 -- way, the URL of the service, how the child ends, and the URL of Redis. It prints "done" if everything was right.
 local fork = require "spec.support.fork"
+local json = require "riskscreen.json"
+local now = require("socket").gettime
 local riskscreen = require "riskscreen"
 
 local way, url, ending, redis_url = arg[1], arg[2], arg[3], arg[4]
@@ -119,6 +121,143 @@ ways["with Redis"] = function()
     echo "parent"
     assert(id() == first, "the parent has lost its connection")
   end)
+end
+
+-- The lock stays the parent's, whatever the child does: it changes something, releases the lock and closes the store.
+ways["with a lock in Redis"] = function()
+  local store = assert(riskscreen.store.redis { redis = redis_url, name = "locks" })
+  local release = assert(store:lock "run")
+  local redis = riskscreen.redis.new(redis_url)
+  local key = redis:key "locks:1:lock:run"
+  local token = assert(redis:call("GET", key))
+  with_child(function()
+    assert(redis:call("PEXPIRE", key, 5000))
+    assert(store:space("a"):put("child", "child"))
+    assert(redis:call("PTTL", key) <= 5000, "the child renews the parent's lock")
+    local _, err = store:lock "run"
+    assert(err.reason == "locked")
+    assert(store:lock "child")
+    release()
+    store:close()
+  end, function() end)
+  assert(redis:call("GET", key) == token, "the child has released the parent's lock")
+  assert(store:lock "child", "the child has released its own lock")
+  assert(store:space("a"):put("parent", "parent"))
+  release()
+  assert(redis:call("EXISTS", key) == 0)
+end
+
+-- The tokens that the parent was granted, and those that it gives back, are not the child's as well.
+ways["with a shared rate limit"] = function()
+  local limited = riskscreen.new {
+    base_url = url,
+    access_key = "test-key",
+    account = "a",
+    retry = false,
+    timeout = 20,
+    rate_limit = { rate = 100, burst = 100, daily = 40, shared = { redis = riskscreen.redis.new(redis_url) } },
+  }
+  local function left()
+    return limited:stats().rate_limit
+  end
+  repeat
+    assert(limited:request("GET", "/parent/0"))
+  until left().tokens >= 2
+  with_child(function()
+    assert(left().tokens == 0, "the child has the parent's tokens")
+    assert(limited:request("GET", "/child/0"))
+  end, function()
+    assert(left().tokens >= 2, "the parent has lost its tokens")
+  end)
+end
+
+local function kyt_client(more)
+  local options =
+    { identity = "fork", account = "a", access_key = "test-key", retry = false, polling = { first = 0.001 } }
+  for name, value in pairs(more) do
+    options[name] = value
+  end
+  return riskscreen.new(options)
+end
+
+local function result_of(id)
+  return { requestId = id, status = 1003, maxScore = "1.00", dirData = {} }
+end
+
+-- The child asks for a result itself, also where a task of the parent has asked and waits for the answer.
+ways["with a poll"] = function()
+  local parent_asks = true
+  local awaiting = kyt_client {
+    endpoints = { kyt_result = { method = "GET", path = "/results" } },
+    transport = function()
+      if parent_asks then
+        riskscreen.sleep(30)
+      end
+      return { status = 200, headers = {}, value = { success = true, code = 1, data = result_of "r1" } }
+    end,
+  }
+  local waiting = riskscreen.spawn(awaiting.kyt.await, awaiting.kyt, "r1", { timeout = 30 })
+  riskscreen.sleep(0.05)
+  parent_asks = false
+  with_child(function()
+    local started = now()
+    assert(awaiting.kyt:await("r1", { timeout = 20 }))
+    assert(now() - started < 10, "the child waits for the parent's poll")
+  end, function() end)
+  waiting:cancel()
+end
+
+-- The child looks for events itself, also where a task of the parent looks for them.
+ways["with an inbox in Redis"] = function()
+  local function open()
+    local store = assert(riskscreen.store.redis { redis = redis_url, name = "inbox" .. ending })
+    return riskscreen.webhook.inbox { accept_unauthenticated = true, store = store, account = "a" }
+  end
+  local awaiting = kyt_client { inbox = open(), transport = error }
+  local waiting = riskscreen.spawn(awaiting.kyt.await, awaiting.kyt, "r1", { timeout = 30 })
+  riskscreen.sleep(0.05)
+  local has_delivered = false
+  with_child(function()
+    assert(awaiting.kyt:await("r2", { timeout = 20 }))
+  end, function()
+    if not has_delivered then
+      has_delivered = true
+      riskscreen.sleep(0.3)
+      local body = json.encode {
+        webhookId = "w1",
+        eventType = "getTxHashCustomRiskScore",
+        timestamp = "2026-01-01 00:00:00",
+        data = result_of "r2",
+      }
+      assert(open():deliver("POST", {}, body) == 200)
+    end
+  end)
+  waiting:cancel()
+end
+
+-- Each line is written once, and has an id of its own.
+ways["with a journal"] = function()
+  local path = os.tmpname()
+  local journal = assert(riskscreen.journal.file(path, { buffer = 100 }))
+  local decision = riskscreen.policy():decide {}
+  assert(journal:append(decision))
+  with_child(function()
+    assert(journal:append(decision))
+    assert(journal:close())
+  end, function() end)
+  assert(journal:append(decision))
+  assert(journal:close())
+  local ids, count = {}, 0
+  for entry in riskscreen.journal.entries(path) do
+    ids[entry.id], count = true, count + 1
+  end
+  os.remove(path)
+  os.remove(path .. ".head")
+  local different = 0
+  for _ in pairs(ids) do
+    different = different + 1
+  end
+  assert(count == 3 and different == 3, ("%d lines with %d ids"):format(count, different))
 end
 
 -- A task of the parent waits for tokens of the rate limit. Its place is first in the queue.

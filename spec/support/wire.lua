@@ -309,6 +309,7 @@ for name, body in pairs {
   ["size beyond all numbers"] = ("f"):rep(99) .. "\r\n" .. BODY,
   ["end that is missing"] = "7\r\n" .. BODY .. "0\r\n\r\n",
   ["end that comes late"] = "7\r\n" .. BODY .. " \r\n0\r\n\r\n",
+  ["end of two other bytes"] = "7\r\n" .. BODY .. "xx0\r\n\r\n",
 } do
   refuse("a chunk " .. name, chunked(body))
 end

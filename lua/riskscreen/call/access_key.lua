@@ -2,6 +2,7 @@
 -- base64 and in hexadecimal. Each character may be spelled as URLs, JSON or HTML do, or by one after the other.
 local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
+local tables = require "riskscreen.util.tables"
 local texts = require "riskscreen.util.text"
 
 local REDACTED = "[redacted]"
@@ -175,9 +176,10 @@ end
 
 ---Returns a function that removes a key from a text. Its result has at most the first 4096 bytes of the text.
 ---@param key string not empty
+---@param last_key? string the key before it, which is removed as well: a call under way may have it
 ---@return fun(foreign: string): string
-function M.redactor(key)
-  local forms = forms_of(key)
+function M.redactor(key, last_key)
+  local forms = tables.concat(forms_of(key), last_key and forms_of(last_key) or {})
   return function(foreign)
     foreign = foreign:sub(1, LONGEST_TEXT)
     if not (foreign:find "[%%\\&]" or has_beginning(fold(foreign), forms)) then

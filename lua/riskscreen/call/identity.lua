@@ -40,6 +40,12 @@ local function is_sandbox(state)
   return state.is_sandbox or (key ~= nil and key:find(SANDBOX_KEY) ~= nil)
 end
 
+-- The one spelling of a URL's origin: neither the default port nor a final dot makes another service.
+local function origin_of(base_url)
+  local origin = base_url.origin:gsub("^(https:.*):443$", "%1"):gsub("^(http:.*):80$", "%1")
+  return (origin:gsub("%.(:%d+)$", "%1"):gsub("%.$", ""))
+end
+
 local function account_facts(owner)
   local settings = owner.settings
   if not settings then
@@ -47,7 +53,7 @@ local function account_facts(owner)
   end
   local base_url = settings.base_url
   return {
-    service = base_url and base_url.origin .. base_url.prefix,
+    service = base_url and origin_of(base_url) .. base_url.prefix,
     unix_socket = settings.unix_socket,
     identity = settings.identity,
     account = settings.account,

@@ -56,13 +56,16 @@ local function with_key(headers, key)
   return copy
 end
 
+local function time_left(call, at)
+  return call.attempt_timeout - (at - call.attempt_started)
+end
+
 -- Whether a request may be sent again at once, on a new connection. It takes a token of the rate limit as well.
 local function may_resend(call)
   local state = call.state
-  local left = call.attempt_timeout - (state.runtime.now() - call.attempt_started)
   return call.request.replay
     and state.transport ~= nil
-    and left >= retry.SHORTEST_ATTEMPT
+    and time_left(call, state.runtime.now()) >= retry.SHORTEST_ATTEMPT
     and (not state.limiter or state.limiter:try(call.cost))
 end
 
@@ -90,26 +93,31 @@ function M.send(call, at, hedged, fresh)
   local state, built = call.state, call.request
   local key = state.settings.access_key
   if key ~= state.redacted_key then
-    local err
-    key, err = access_key.read(key)
+    local given, err = key
+    key, err = access_key.read(given)
     if not key then
       return M.unsent(call, err)
     elseif state.redacted_key ~= key then
-      state.redacted_key, state.redact = key, access_key.redactor(key)
+      state.redacted_key, state.redact = key, access_key.redactor(key, state.redacted_key)
       state.context = { clock = state.clock, redact = state.redact }
     end
+    at = given ~= key and state.runtime.now() or at
   end
   local stats, hooks, context = state.stats, state.hooks, state.context
   local value_only, takes_parts = call.options.value_only, state.takes_parts
-  local timeout = call.attempt_timeout - (at - call.attempt_started)
-  local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
   if hooks.request then
-    tell_request(call, timeout, hedged, fresh)
+    tell_request(call, time_left(call, at), hedged, fresh)
+    at = state.runtime.now()
   end
-  local transport = state.transport
+  -- The operator's functions may have closed the client, or waited.
+  local transport, timeout = state.transport, time_left(call, at)
   if not transport then
     return M.unsent(call, errors.new("cancelled", "the client was closed", { sent = false }))
+  elseif timeout <= 0 then
+    local message = "no time was left for the request, after the functions access_key and on.request"
+    return M.unsent(call, errors.new("timeout", message, { sent = false, phase = "queue" }))
   end
+  local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
   call.requests = call.requests + 1
   stats:sent(built.body)
   local reply, failure

@@ -21,9 +21,6 @@ local LINE = "^%s*([%w_.]+)%s*=%s*(.-)%s*$"
 -- Variables that are no settings: of the command and of examples.
 local variables = { "ACCESS_KEY", "REDIS_URL", "WATCH_SECRET", "WEBHOOK_SECRET", "FLEET_KEY" }
 
--- Those that Kubernetes makes for a service whose name begins with riskscreen.
-local of_kubernetes = { "SERVICE_HOST$", "SERVICE_PORT", "PORT$", "PORT_%d+_" }
-
 ---@class riskscreen.cli.Setting
 ---@field name string
 ---@field option riskscreen.cli.Option
@@ -108,11 +105,7 @@ local is_variable = tables.set(variables)
 local function check_variables(names)
   for _, name in ipairs(names) do
     local rest = name:match("^" .. PREFIX .. "(.*)$")
-    local is_other = not rest or is_variable[rest]
-    for _, pattern in ipairs(of_kubernetes) do
-      is_other = is_other or rest:find(pattern) ~= nil
-    end
-    local nearest = not is_other and text.nearest(rest, variables)
+    local nearest = rest and not is_variable[rest] and text.nearest(rest, variables)
     if nearest then
       status.misuse(("the variable %s is unknown; did you mean '%s'?"):format(text.printable(name), PREFIX .. nearest))
     end

@@ -370,6 +370,25 @@ local function decide_by_lists(state, policy, results)
   return state.lists:decide(canonical, subject.network)
 end
 
+---Decides about what `client.kyt` returned, and records that as `screen` does, without the access key.
+---@param client riskscreen.Client
+---@param policy riskscreen.Policy|riskscreen.ScorePolicy
+---@param facts riskscreen.JournalContext
+---@param network? string
+---@param result table|nil
+---@param other? riskscreen.Response|riskscreen.Error
+---@return riskscreen.Decision
+function M.transaction(client, policy, facts, network, result, other)
+  local state = calls.state_of(client)
+  local decision, journal = policy:decide(result, other), state.settings.journal
+  redact_reasons(state, decision)
+  if journal then
+    local own = { policy = policy, is_sandbox = state.is_sandbox, hide = state.hide_key }
+    journal:append(tables.merge(decision, { network = network }), tables.merge(facts, own))
+  end
+  return decision
+end
+
 ---Adds `screen` to the client's methods.
 ---@param Client table
 function M.install(Client)

@@ -6,6 +6,7 @@ local check = require "riskscreen.options.check"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.journal.file"
+local is_forked = require "riskscreen.util.forked"
 local lines = require "riskscreen.journal.line"
 local random = require "riskscreen.util.random"
 local replay = require "riskscreen.journal.replay"
@@ -85,9 +86,15 @@ local file_options = tables.concat(shared_options, {
   build.callback("sleep", "sleep(seconds): how to wait for that; by default as tasks do."),
 })
 
+-- A forked child, such as a worker of nginx, has ids of its own, and leaves the lines in the buffer to its parent.
+local function notice_fork(self)
+  if is_forked(self) then
+    self.seed, self.count, self.unreported = random.token(), 0, 0
+    self.buffer, self.first, self.last = {}, 1, 0
+  end
+end
+
 local function new_id(self)
-  -- At the first line, because the workers of nginx inherit a journal that was made before them.
-  self.seed = self.seed or random.token()
   self.count = self.count + 1
   return text.hex(digest.sha256(self.seed .. self.count):sub(1, 12))
 end
@@ -149,6 +156,7 @@ function Journal:append(decision, context)
   text.expect("journal:append: decision", decision, "table")
   text.expect("journal:append: decision.reasons", decision.reasons, "table")
   text.expect("journal:append: context", context, "table", true)
+  notice_fork(self)
   local settings = self.settings
   local entry = { decision = decision, context = context or {}, id = new_id(self), time = settings.clock() }
   if settings.buffer and self.last - self.first + 1 >= settings.buffer then
@@ -195,6 +203,7 @@ end
 ---@return riskscreen.Error|nil err
 function Journal:flush(limit)
   text.expect("journal:flush: limit", limit, "number", true)
+  notice_fork(self)
   if self.first > self.last and self.unreported == 0 then
     return true
   end
@@ -237,6 +246,7 @@ end
 ---and torn lines that were `repaired`.
 ---@return { written: integer, lost: integer, waiting: integer, repaired: integer }
 function Journal:stats()
+  notice_fork(self)
   return tables.merge(self.counters, { waiting = self.last - self.first + 1, repaired = self.target.repaired or 0 })
 end
 
@@ -255,12 +265,7 @@ local function new(target, settings)
   return setmetatable({
     target = target,
     settings = tables.without(settings, "key"),
-    count = 0,
-    buffer = {},
-    first = 1,
-    last = 0,
     counters = { written = 0, lost = 0 },
-    unreported = 0,
   }, Journal)
 end
 

@@ -2,6 +2,7 @@
 -- result is kept, so that every later wait returns the same one.
 
 local errors = require "riskscreen.errors"
+local is_forked = require "riskscreen.util.forked"
 local reliability = require "riskscreen.options.reliability"
 local submissions = require "riskscreen.kyt.submission"
 local tables = require "riskscreen.util.tables"
@@ -19,8 +20,9 @@ local SLACK = 1 -- seconds beyond its timeout after which a poll under way is ta
 ---@field private outcome? { result: table, source: "poll"|"webhook"|"submission", response?: table, event?: table }
 ---@field private last? table the latest result whose status was not final
 ---@field private problem? riskscreen.Error the failure of the latest poll
----@field private failure? riskscreen.Error the failure that ended the polling
----@field private ended? riskscreen.Error the status that ended the wait
+---@field private stop? { error: riskscreen.Error, ends_wait: boolean } what ended the polling, and
+---perhaps the wait: a failure, or a status
+---@field private told? table the `stop` that a wait has returned: the next one goes on
 ---@field private polls integer
 ---@field private next_at number when to poll next
 ---@field private not_before number until then the service asked not to be polled
@@ -78,9 +80,10 @@ local function take(self, result, outcome)
     self.outcome = outcome
   else
     self.last = result
-    self.ended = standing == "unknown" and M.ended(self.hide_key, name_of(self), result) or nil
-    if self.ended then
-      self.ended.request_id = self.submission.requestId
+    self.stop = nil
+    if standing == "unknown" then
+      self.stop = { error = M.ended(self.hide_key, name_of(self), result), ends_wait = true }
+      self.stop.error.request_id = self.submission.requestId
     end
   end
   self.signal:notify()
@@ -110,7 +113,7 @@ local function poll(self, options)
   if not problem then
     take(self, result, { source = "poll", response = other })
   elseif not problem.retryable then
-    self.failure = problem
+    self.stop = { error = problem, ends_wait = not self.waiters }
   end
   local now, longest = self.runtime.now(), reliability.retry_of(self.settings, options.retry).max_retry_after
   self.not_before = now + math.min(problem and problem.retry_after or 0, longest)
@@ -124,9 +127,14 @@ function Pending:poll_now()
   self.next_at = math.min(self.next_at, math.max(self.runtime.now(), self.not_before))
 end
 
+-- The `stop` that no wait has returned before this one began. It may have come before this one.
+local function new_stop(self, told)
+  return self.stop ~= told and self.stop or nil
+end
+
 -- Seconds until the next poll is due.
-local function due_in(self, now)
-  if not self.fetch or self.failure or self.ended then
+local function due_in(self, now, told)
+  if not self.fetch or new_stop(self, told) then
     return math.huge
   end
   return math.max(self.poller and self.poller.ends or self.next_at, now) - now
@@ -142,16 +150,16 @@ end
 
 -- Waits until the result is there or can no longer come. A poll ends with the wait that started it: another waiter may
 -- poll then.
-local function wait(self, deadline, options)
+local function wait(self, deadline, options, told)
   local task
-  while not self.outcome and not self.ended do
-    local now = self.runtime.now()
-    if now >= deadline or (self.failure and not self.waiters) then
+  while not self.outcome do
+    local now, stop = self.runtime.now(), new_stop(self, told)
+    if now >= deadline or stop and stop.ends_wait then
       break
-    elseif due_in(self, now) == 0 then
+    elseif due_in(self, now, told) == 0 then
       task = start_poll(self, now, deadline, options)
     end
-    self.signal:wait(math.min(deadline - now, due_in(self, now)))
+    self.signal:wait(math.min(deadline - now, due_in(self, now, told)))
   end
   if task and self.poller and self.poller.task == task then
     task:cancel()
@@ -184,17 +192,21 @@ end
 ---@return table|nil result
 ---@return table|riskscreen.Error other
 function Pending:await(seconds, options)
-  local started = self.runtime.now()
-  self.failure, self.ended = nil, nil
+  local started, told = self.runtime.now(), self.told
+  if is_forked(self) then
+    self.poller = nil
+  end
   local waiters = self.waiters
   local waiting = waiters and not self.outcome and waiters:attend(self.awaited, seconds)
-  wait(self, started + seconds, options or {})
+  wait(self, started + seconds, options or {}, told)
   if waiting then
     waiters:leave(waiting)
   end
   local outcome = self.outcome
   if not outcome then
-    return nil, self.ended or self.failure or timed_out(self, seconds, started)
+    local stop = new_stop(self, told)
+    self.told = self.stop
+    return nil, stop and stop.error or timed_out(self, seconds, started)
   end
   local response = outcome.response or {}
   return outcome.result,

@@ -5,6 +5,7 @@ local calls = require "riskscreen.call"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local kept = require "riskscreen.json.kept"
+local random = require "riskscreen.util.random"
 local submissions = require "riskscreen.kyt.submission"
 local submit = require "riskscreen.kyt.submit"
 local tables = require "riskscreen.util.tables"
@@ -18,6 +19,7 @@ local KINDS = { "transaction", "custom_score" }
 ---@field state "sending"|"submitted"|"finished" sending: sent, or about to be; the answer is not known
 ---@field parameters string their fingerprint
 ---@field rest? string the fingerprint of the client's other options and of `extra`; entries of 0.9.0 have none
+---@field token string tells this submission from any other
 ---@field submission riskscreen.Submission
 ---@field result? table of a finished transaction
 
@@ -110,13 +112,15 @@ local function claim(self, old_key)
     key = self.key
     self.value = assert(kept.encode(self.fresh))
     value, err = self.space:add(key, self.value, TTL)
-    if value then
-      return self
-    elseif not err then
+    if not value and (not err or err.uncertain) then
       value, err = self.space:get(key) -- nil where it was removed in between
+    end
+    if value == true or value == self.value then -- the same where the reply to `add` was lost
+      return self
     end
   end
   if err then
+    err.sent, err.uncertain = false, nil -- of the request
     return nil, err
   end
   return found(self, key, value)
@@ -143,6 +147,7 @@ function M.begin(state, submission, parameters, extra)
       parameters = fingerprint,
       rest = hash_of(tables.fingerprint { service_of(state), extra }),
       submission = submission,
+      token = random.token(),
     },
   }, Entry)
   return claim(entry, old_key)
@@ -170,8 +175,12 @@ end
 ---@param result? table
 function Entry:note(state, result)
   local content = kept.encode(tables.merge(self.fresh, { state = state, result = result }))
+  if not content then
+    return
+  end
   -- Another program may have forgotten this submission meanwhile, and made the next one.
-  if content and self.space:replace(self.key, self.value, content, TTL) then
+  local noted, err = self.space:replace(self.key, self.value, content, TTL)
+  if noted or err and err.uncertain and self.space:get(self.key) == content then
     self.value = content
   end
 end

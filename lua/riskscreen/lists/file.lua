@@ -2,6 +2,7 @@
 -- verified, the old content counts. csrc/lists/permissions.c refuses a file that other users may write.
 local core = require "riskscreen.util.core"
 local index = require "riskscreen.lists.index"
+local random = require "riskscreen.util.random"
 local rows = require "riskscreen.rows"
 local text = require "riskscreen.util.text"
 local texts = require "riskscreen.lists.text"
@@ -12,7 +13,7 @@ local SLICE = 1048576 -- bytes of a compiled list that are verified before other
 local SKEW = 60 -- seconds by which the machine that wrote a list may be ahead
 local ROWS = 200 -- entries that are read before other work runs
 local MAX_INVALID = 1000 -- rows that are no entries
-local ENTRIES = "riskscreen:list_entries:" -- keys in a dict of nginx
+local LATEST = "riskscreen:latest_list:" -- keys in a dict of nginx: the entries of a list, and a token
 
 local M = {}
 
@@ -25,7 +26,8 @@ local M = {}
 ---@field identity string of the file that is loaded, or was tried last
 ---@field fault? string why the last file was not loaded
 ---@field max_shrink number
----@field dict? table an ngx.shared dict: the entries of the file that some worker has loaded last
+---@field private dict? table an ngx.shared dict: it has the record of the list that some worker has loaded last
+---@field private record? string of this list, in the dict
 local File = {}
 File.__index = File
 
@@ -39,7 +41,7 @@ local function read_whole(path, longest)
     file:close()
   end
   if content and #content > longest then
-    return nil, ("it is longer than %d bytes"):format(longest)
+    return nil, ("it is longer than %d bytes; compile it for the C core"):format(longest)
   end
   return content, problem and "cannot read it: " .. tostring(problem):gsub("^.*: ", "")
 end
@@ -113,6 +115,10 @@ function M.shrinkage(before, now, max_shrink)
   end
 end
 
+local function latest(self)
+  return self.dict and self.dict:get(LATEST .. self.path)
+end
+
 -- Loads the file. Nothing changes where that fails.
 local function load(self, pause)
   local file, problem = rows.file(self.path)
@@ -129,10 +135,11 @@ local function load(self, pause)
   -- An allow list may lose its entries: nobody passes by it then.
   if self.kind == "deny" and facts.entries == 0 then
     problem = "it has no entry"
-  elseif self.kind == "deny" and self.list then
-    -- The list of a new worker is that of its master, which may be older than what the other workers have.
-    local latest = self.dict and self.dict:get(ENTRIES .. self.path)
-    problem = M.shrinkage(latest or self.facts.entries, facts.entries, self.max_shrink)
+  elseif self.kind == "deny" then
+    -- A new worker has the list of its master, which may be older than that of the other workers. A master that reads
+    -- its configuration again has none.
+    local before = (latest(self) or ""):match "^%d+" or self.list and self.facts.entries
+    problem = before and M.shrinkage(tonumber(before), facts.entries, self.max_shrink)
   end
   if problem then
     return nil, problem
@@ -168,10 +175,23 @@ function File:refresh(pause)
   -- The core's list is not closed here: a search of another task may be under way. It is collected.
   self.list, self.facts, self.fault = list, facts, nil
   if self.dict then
-    self.dict:set(ENTRIES .. self.path, facts.entries)
+    self.record = ("%d %s"):format(facts.entries, random.token())
+    self.dict:set(LATEST .. self.path, self.record)
   end
   facts.built_at = facts.built_at or type(changed_at) == "number" and changed_at or nil
   return true
+end
+
+---Whether no other worker may have loaded a later list.
+---@return boolean
+function File:is_latest()
+  return self.record ~= nil and latest(self) == self.record
+end
+
+---Why the file is not loaded as it is now.
+---@return string
+function File:problem()
+  return ("the list %s is not loaded: %s"):format(text.show(self.path), self.fault)
 end
 
 ---The age of the list in seconds: since it was built, or its text changed. Nil where that is not known, or lies in the
@@ -196,7 +216,7 @@ function M.open(path, settings)
     dict = settings.dict,
   }, File)
   if not self:refresh() then
-    return nil, ("the list %s is not loaded: %s"):format(text.show(path), self.fault)
+    return nil, self:problem()
   end
   return self
 end

@@ -29,7 +29,8 @@ local M = { build = builder.build, show_problem = texts.show }
 ---@field private clock fun(): number monotonic seconds
 ---@field private latest number the latest date so far: an entry that has ended does not count again
 ---@field private looked_at number monotonic seconds
----@field generation integer greater after each change of a file
+---@field private patience number seconds after which `decide` looks at the files itself
+---@field private generation integer greater after each change of a file
 ---@field private is_refreshing boolean
 ---@field private reported table<riskscreen.ListFile, string> the last problem of each file
 local Lists = {}
@@ -102,6 +103,29 @@ function Lists:refresh(pause)
   return true
 end
 
+local function keep_up(self)
+  if self.clock() - self.looked_at >= self.patience then
+    self:refresh()
+  end
+end
+
+---A number that changes with the lists.
+---@return integer
+function Lists:current_generation()
+  keep_up(self)
+  return self.generation
+end
+
+---Why a list may lack entries that another worker has: its file cannot be loaded, and the list is not the latest one.
+---@return string|nil
+function Lists:gap()
+  for _, file in ipairs(self.files) do
+    if file.fault and not file:is_latest() then
+      return file:problem()
+    end
+  end
+end
+
 local function reason_of(file, action, address, network, note, any_network, expires)
   local about = any_network and "" or " on " .. network
   local message = ("the %s list %s has the address%s"):format(file.kind, text.printable(file.path, 100), about)
@@ -171,9 +195,7 @@ end
 ---@return riskscreen.Reason[]|nil notes
 function Lists:decide(address, network)
   local now = self.now()
-  if not self.is_watched and self.clock() - self.looked_at >= self.settings.interval then
-    self:refresh()
-  end
+  keep_up(self)
   self.latest = math.max(self.latest, now)
   network = addresses.canonical_network(network)
   local reasons, err, stale = reasons_of(self, "deny", address, network, now)
@@ -227,10 +249,10 @@ end
 ---@param now fun(): number Unix seconds, for the age of lists and of their entries
 ---@param clock fun(): number monotonic seconds
 ---@param level? "checksum"|"format"|false how the addresses of lists that are not compiled are checked
----@param is_watched? boolean whether the caller calls `refresh`; else `decide` does
+---@param patience? number seconds after which `decide` looks at the files itself; by default the interval
 ---@return riskscreen.Lists|nil
 ---@return string|nil fault
-function M.open(settings, now, clock, level, is_watched)
+function M.open(settings, now, clock, level, patience)
   local self = setmetatable({
     settings = settings,
     files = {},
@@ -239,7 +261,7 @@ function M.open(settings, now, clock, level, is_watched)
     latest = now(),
     looked_at = clock(),
     generation = 0,
-    is_watched = is_watched,
+    patience = patience or settings.interval,
     is_refreshing = false,
     has_allow = settings.allow[1] ~= nil,
     reported = {},

@@ -54,6 +54,7 @@ end
 ---@field private journal riskscreen.Journal of this worker
 ---@field private started boolean
 ---@field private is_ending boolean
+---@field private written integer decisions that were counted as written
 ---@field private lost integer decisions that were reported as lost
 ---@field private alarm_at table<string, number> by reason: the time of the next line in the error log
 local Journal = {}
@@ -83,12 +84,13 @@ local function alarm(self, total, failure)
   end
 end
 
+-- Another flush of this worker may write while this one waits for the file.
 local function flush_slice(self)
-  local before = self.journal:stats().written
   local ok, err = self.journal:flush(SLICE)
-  local written = self.journal:stats().written - before
-  if written > 0 then
-    self.recorder:count("recorded", "written", written)
+  local written = self.journal:stats().written
+  if written > self.written then
+    self.recorder:count("recorded", "written", written - self.written)
+    self.written = written
   end
   return ok, err
 end
@@ -201,6 +203,7 @@ function M.new(settings, recorder, hide)
     hide = hide,
     started = false,
     is_ending = false,
+    written = 0,
     lost = 0,
     alarm_at = {},
   }, Journal)

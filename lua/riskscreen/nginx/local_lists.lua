@@ -1,6 +1,6 @@
 -- The local lists of a gate. They are loaded before there are workers, which share the memory. Each worker looks at the
--- files by a timer, and loads a new one in small steps between requests. It decides after its first look: its master
--- may have started long ago.
+-- files by a timer, and loads a new one in small steps between requests. A worker whose timer is late, because it is
+-- about to exit, looks when it decides. It decides after its first look: its master may have started long ago.
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local lists = require "riskscreen.lists"
@@ -11,13 +11,14 @@ local ngx = _G.ngx
 
 local PAUSE = 0.001 -- seconds; ngx.sleep(0) would not let other requests run
 local LONGEST_WAIT = 5 -- seconds of a request for the first look
+local LATE = 2 -- times the interval: a look that is older is no longer the timer's
 local STILL_LOADING = "this worker is still loading its local lists"
 
 ---@class riskscreen.nginx.LocalLists
 ---@field private lists riskscreen.Lists
 ---@field private interval number seconds
 ---@field private started boolean
----@field private has_looked boolean in this worker
+---@field private obstacle? string why this worker may lack entries that others have
 local LocalLists = {}
 LocalLists.__index = LocalLists
 
@@ -32,9 +33,12 @@ end
 local function look(self, let_others_run)
   local ok, result = pcall(self.lists.refresh, self.lists, let_others_run)
   if not ok then
-    log("the local lists are not refreshed: " .. tostring(result))
+    result = "the local lists are not refreshed: " .. tostring(result)
+    log(result)
   end
-  self.has_looked = self.has_looked or result ~= false
+  if self.obstacle and result then
+    self.obstacle = not ok and result or self.lists:gap()
+  end
 end
 
 ---Starts the timer of this worker.
@@ -42,34 +46,35 @@ function LocalLists:start()
   if self.started then
     return
   end
-  self.started = true
   local function look_later(premature)
     if not premature then
       look(self, pause)
     end
   end
-  -- A file may have changed since it was loaded. An exiting worker gets no timers.
-  local ok, message = ngx.timer.at(0, look_later)
+  local ok, message = ngx.timer.every(self.interval, look_later)
+  self.started = ok and true or false
   if ok then
-    ok, message = ngx.timer.every(self.interval, look_later)
+    -- A file may have changed since it was loaded.
+    ok, message = ngx.timer.at(0, look_later)
   end
   if not ok then
     look(self)
     if not ngx.worker.exiting() then
-      log("the local lists are not refreshed by this worker: " .. tostring(message))
+      log("the local lists are not refreshed by a timer of this worker: " .. tostring(message))
     end
   end
 end
 
--- Waits for the first look of this worker. It is the timer's, because nginx may end the request meanwhile.
+-- Waits for the first look of this worker. It is the timer's, because nginx may end the request meanwhile. A timer may
+-- be dropped: then the look is here, without a pause.
 local function wait_for_look(self)
   self:start()
-  if runtime.refusal() then
-    look(self)
-  end
   local deadline = runtime.nginx_time() + LONGEST_WAIT
-  while not self.has_looked and not runtime.refusal() and runtime.nginx_time() < deadline do
+  while self.obstacle == STILL_LOADING and not runtime.refusal() and runtime.nginx_time() < deadline do
     pause()
+  end
+  if self.obstacle == STILL_LOADING then
+    look(self)
   end
 end
 
@@ -78,14 +83,12 @@ end
 ---@param network string
 ---@return riskscreen.Decision|nil
 function LocalLists:decide(address, network)
-  if not self.has_looked then
+  if self.obstacle == STILL_LOADING then
     wait_for_look(self)
   end
-  local decision
-  if self.has_looked then
-    decision = self.lists:decide(address, network)
-  else
-    decision = decisions.unknown(errors.new("list", STILL_LOADING, { sent = false, attempts = 0 }))
+  local decision = self.lists:decide(address, network)
+  if self.obstacle and not (decision and decision.action == "block") then
+    decision = decisions.unknown(errors.new("list", self.obstacle, { sent = false, attempts = 0 }))
   end
   if decision then
     decision.address, decision.network = address, network
@@ -96,7 +99,7 @@ end
 ---A number that changes with the lists of this worker.
 ---@return integer
 function LocalLists:generation()
-  return self.lists.generation
+  return self.lists:current_generation()
 end
 
 ---The state of each list in this worker.
@@ -114,11 +117,12 @@ local M = {}
 ---@return string|nil problem
 function M.new(settings, level, dict)
   local all = tables.merge({ on_problem = log, dict = dict }, settings)
-  local opened, problem = lists.open(all, ngx.time, runtime.nginx_time, level, true)
+  local opened, problem = lists.open(all, ngx.time, runtime.nginx_time, level, LATE * settings.interval)
   if not opened then
     return nil, problem
   end
-  return setmetatable({ lists = opened, interval = settings.interval, started = false, has_looked = false }, LocalLists)
+  local interval = settings.interval
+  return setmetatable({ lists = opened, interval = interval, started = false, obstacle = STILL_LOADING }, LocalLists)
 end
 
 return M

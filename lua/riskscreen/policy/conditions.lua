@@ -24,7 +24,7 @@ local NOT_KNOWN = "the %s %s is not known; extend = { %s = … } adds it"
 
 local M = {}
 
----A list of texts, from a text or a list of texts.
+---A new list of texts, from a text or a list of texts.
 ---@param value any
 ---@return string[]|nil
 ---@return string|nil message
@@ -38,7 +38,7 @@ function M.texts(value)
       return nil, "must be a text or a list of texts (it holds " .. text.kind(one) .. ")"
     end
   end
-  return list
+  return tables.copy(list)
 end
 
 ---A name without its case, spaces, hyphens and underscores; nil if nothing is left or it is not a text.

@@ -135,7 +135,19 @@ function M.named(rules, name, extended)
   return extended
 end
 
----Compiles the rules of a policy.
+-- A copy of a rule and of all tables in it.
+local function copy_of(value)
+  if type(value) ~= "table" then
+    return value
+  end
+  local copy = {}
+  for name, member in pairs(value) do
+    copy[name] = copy_of(member)
+  end
+  return copy
+end
+
+---Compiles the rules of a policy. The settings get copies of them, which identify it: the program may change its own.
 ---@param settings { rules: table[] } the policy's checked options
 ---@param all_conditions riskscreen.Condition[]
 ---@return riskscreen.CompiledRule[]|nil
@@ -145,14 +157,15 @@ function M.compile_all(settings, all_conditions)
   for _, condition in ipairs(all_conditions) do
     options[#options + 1] = condition.option(settings)
   end
-  local compiled = {}
+  local compiled, own = {}, {}
   for index, entry in ipairs(settings.rules) do
     local one, message = compile(entry, index, options, all_conditions, settings.not_offered)
     if not one then
       return nil, message
     end
-    compiled[index] = one
+    compiled[index], own[index] = one, copy_of(entry)
   end
+  settings.rules = own
   return compiled
 end
 

@@ -13,6 +13,7 @@ local policies = require "riskscreen.policy"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
+local screening = require "riskscreen.client.screen"
 local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -214,9 +215,10 @@ end
 -- Screening
 
 local function screen(self, input)
-  local client = self.settings.client
-  if type(input.transaction) == "table" then
-    return self.policy:decide(client.kyt:screen(input.transaction))
+  local client, transaction = self.settings.client, input.transaction
+  if type(transaction) == "table" then
+    local facts = { input = transaction.hash }
+    return screening.transaction(client, self.policy, facts, transaction.network, client.kyt:screen(transaction))
   end
   local request = tables.copy(self.settings.request or {})
   request.address, request.network = input.address, input.network

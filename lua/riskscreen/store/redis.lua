@@ -5,6 +5,7 @@
 -- all.
 
 local errors = require "riskscreen.errors"
+local is_forked = require "riskscreen.util.forked"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
@@ -302,6 +303,14 @@ local function lock_lost(name)
   return problem("lock_lost", message:format(name))
 end
 
+-- The tokens of this process's locks: those of a parent are not a child's to renew or to release.
+local function locks_of(self)
+  if is_forked(self) then
+    self.locks = {}
+  end
+  return self.locks
+end
+
 -- The keys of a batch, and the number of each space among them.
 local function spaces_of(self, changes)
   local keys, numbers, count = {}, {}, 0
@@ -318,7 +327,7 @@ end
 function Redis:apply(changes, now)
   local keys, numbers, count = spaces_of(self, changes)
   local names, arguments = {}, { time(now), SWEEP_LIMIT, count, 0, milliseconds(self.settings.lock_ttl) }
-  for name, token in pairs(self.locks) do
+  for name, token in pairs(locks_of(self)) do
     names[#names + 1] = name
     keys[#keys + 1], keys[#keys + 2] = lock_keys(self, name)
     arguments[#arguments + 1] = token
@@ -343,7 +352,7 @@ end
 local function keep(self, name, token)
   while true do
     runtime.sleep(self.settings.lock_ttl / 3)
-    if self.locks[name] ~= token or self.closed then
+    if locks_of(self)[name] ~= token or self.closed then
       return
     end
     local held = run(self, RENEW, { lock_keys(self, name) }, { milliseconds(self.settings.lock_ttl), token })
@@ -363,11 +372,11 @@ function Redis:lock(name)
   elseif not token then
     return nil, problem("locked", ("the lock '%s' is held by another program or by this one"):format(name))
   end
-  self.locks[name] = token
+  locks_of(self)[name] = token
   runtime.defer(keep, self, name, token)
   return function()
-    if self.locks[name] == token then
-      self.locks[name] = nil
+    if locks_of(self)[name] == token then
+      locks_of(self)[name] = nil
       run(self, RELEASE, { lock }, { token })
     end
   end
@@ -375,7 +384,7 @@ end
 
 function Redis:close()
   self.closed = true
-  for name, token in pairs(self.locks) do
+  for name, token in pairs(locks_of(self)) do
     run(self, RELEASE, { (lock_keys(self, name)) }, { token })
   end
   self.locks = {}

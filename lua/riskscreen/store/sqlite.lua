@@ -5,6 +5,7 @@
 -- lua-sql 2.6 ignores bound values without an error. lua-dbi passes SQLite's messages on, but no result codes.
 
 local errors = require "riskscreen.errors"
+local is_forked = require "riskscreen.util.forked"
 local optional = require "riskscreen.util.optional"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -83,8 +84,7 @@ end
 local Sqlite = {}
 Sqlite.__index = Sqlite
 
-local system = optional "riskscreen.system"
-local opened, opener = setmetatable({}, { __mode = "k" }), nil -- the open stores, and the process that opened them
+local opened, opener = setmetatable({}, { __mode = "k" }), {} -- the open stores, and the process that opened them
 
 local function close_connections(self)
   -- SQLite does not close a connection that has open statements.
@@ -103,12 +103,10 @@ end
 -- SQLite's locks are those of a process. A forked child's inherited connections have none, nor has a new one beside
 -- them. The parent's close would remove the file that the child writes to. So all of them are closed first.
 local function close_inherited()
-  local process = system and system.process()
-  if process ~= opener then
+  if is_forked(opener) then
     for store in pairs(opened) do
       close_connections(store)
     end
-    opener = process
   end
 end
 

@@ -52,20 +52,21 @@ function Claims:claim(id)
   if old and M.is_done(old) then
     return "done"
   end
-  local value
-  local added, err = space:add(key, token, settings.lease)
+  local added, value, err
+  repeat
+    added, err = space:add(key, token, settings.lease)
+    if not added and (not err or err.uncertain) then
+      value, err = space:get(key)
+      added = value == token -- the reply to it was lost
+    end
+  until added or value or err -- without any it was forgotten in between
   if added then
     -- Outside of tasks nothing else runs while the handler works, and a task would begin after it.
     local may_renew = runtime.name == "nginx" or not runtime.tasks.blocks()
     self.held[id] = { token = token, task = may_renew and runtime.tasks.spawn(renew, self, key, token) }
     return "new"
-  elseif not err then
-    value, err = space:get(key)
-  end
-  if err then
+  elseif err then
     return nil, "the store cannot say whether the event was handled: " .. tostring(err)
-  elseif not value then
-    return self:claim(id) -- it was forgotten in between
   end
   return M.is_done(value) and "done" or "busy"
 end

@@ -4,6 +4,7 @@
 
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
+local is_forked = require "riskscreen.util.forked"
 local kept = require "riskscreen.json.kept"
 local runtime = require "riskscreen.runtime"
 local submissions = require "riskscreen.kyt.submission"
@@ -240,6 +241,9 @@ function Waiters:attend(awaited, seconds)
   if not place.pauses then
     return nil
   end
+  if is_forked(self) then
+    self.poller, self.waiting = nil, setmetatable({}, { __mode = "k" })
+  end
   local waiting = { awaited = awaited, ends = now + seconds, due = now + place.pauses[1], pause = place.pauses[1] }
   self.waiting[waiting] = true
   look(self, awaited, false, true)
@@ -271,7 +275,6 @@ function M.new(place, ttl)
     owners = ttl_queue.new(MAX_OWNERS, ttl, runtime.now),
     slots = setmetatable({}, { __mode = "v" }),
     seen = setmetatable({}, { __mode = "k" }),
-    waiting = setmetatable({}, { __mode = "k" }),
   }, Waiters)
 end
 

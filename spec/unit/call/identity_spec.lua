@@ -1,5 +1,7 @@
+local calls = require "riskscreen.call"
 local identity = require "riskscreen.call.identity"
 local policies = require "riskscreen.policy"
+local riskscreen = require "riskscreen"
 
 local function owner(settings, is_sandbox)
   settings.access_key = settings.access_key or "a-key-of-the-service"
@@ -15,6 +17,31 @@ describe("identity", function()
       identity.account(owner { base_url = LIVE, account = "a" }),
       identity.account(owner { base_url = TEST, account = "a" })
     )
+  end)
+
+  it("is the same in every spelling of the service's URL", function()
+    local function of(base_url)
+      local client = riskscreen.new { base_url = base_url, access_key = "a-key-of-the-service", account = "a" }
+      local state = calls.state_of(client)
+      client:close()
+      return identity.account(state)
+    end
+    local same = {
+      ["https://service.example"] = { "HTTPS://Service.Example/", ":443", ":0443", ".", ".:443/" },
+      ["https://service.example:8443"] = { "https://service.example.:8443" },
+      ["http://127.0.0.1"] = { ":80", ":080" },
+      ["http://[::1]"] = { ":80" },
+    }
+    for base_url, spelled in pairs(same) do
+      for _, spelling in ipairs(spelled) do
+        local url = spelling:find "//" and spelling or base_url .. spelling
+        assert.equal(of(base_url), of(url), url)
+        assert.equal(of(base_url .. "/live"), of(url:gsub("/$", "") .. "/live"), url)
+      end
+    end
+    for _, other in ipairs { "https://service.example:80", "https://service.example:8443", "http://127.0.0.1:443" } do
+      assert.not_equal(of(other:match "^(%a+://[^:]+)"), of(other), other)
+    end
   end)
 
   it("stays the same when the key is replaced", function()
@@ -57,6 +84,38 @@ describe("identity", function()
     for index = 1, #texts do
       for later = index + 1, #texts do
         assert.not_equal(texts[index], texts[later])
+      end
+    end
+  end)
+
+  it("is that of the policy's own rules, whatever becomes of the tables that it was made of", function()
+    local rules = { { no_risk = true, action = "allow" }, { counterparty = { type = { "scam" } }, action = "block" } }
+    local extend = { level = { "severe" } }
+    local options = { rules = rules, extend = extend, not_offered = "unknown" }
+    local client = owner { base_url = LIVE, account = "a" }
+    local first, same, seen = policies.new(options), policies.new(options), {}
+    for _, change in ipairs {
+      function() end,
+      function()
+        rules[1].action = "review"
+      end,
+      function()
+        rules[2].counterparty.type[1] = "hack"
+      end,
+      function()
+        table.remove(rules)
+      end,
+      function()
+        extend.level[1] = "odd"
+      end,
+    } do
+      change()
+      seen[#seen + 1] = identity.decision(client, policies.new(options))
+    end
+    assert.same({ seen[1], seen[1] }, { identity.decision(client, first), identity.decision(client, same) })
+    for index = 1, #seen do
+      for later = index + 1, #seen do
+        assert.not_equal(seen[index], seen[later])
       end
     end
   end)

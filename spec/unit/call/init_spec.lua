@@ -1,4 +1,5 @@
 local plans = require "spec.support.service_plan"
+local tables = require "riskscreen.util.tables"
 
 local answer, status, failure, new = plans.answer, plans.status, plans.failure, plans.new
 
@@ -157,6 +158,18 @@ describe("a call", function()
     assert.same({ "cancelled", 1, 1 }, { err.kind, err.attempts, #scene.requests })
   end)
 
+  it("is cancelled when the client is closed before the function of the key returns", function()
+    local scene
+    scene = new({ answer() }, {
+      access_key = function()
+        scene.client:close()
+        return "key-of-a-vault"
+      end,
+    })
+    local _, err = scene.risk()
+    assert.same({ "cancelled", false, 0, 0 }, { err.kind, err.sent, err.attempts, #scene.requests })
+  end)
+
   it("is cancelled when a hook closes the client", function()
     local scene
     scene = new({ answer() }, {
@@ -218,6 +231,28 @@ describe("a call's timeout", function()
     assert.equal(3, scene.requests[1].timeout)
     assert.near(1.95, scene.requests[2].timeout, 1e-9)
     assert.near(3, scene.time.now(), 1e-9)
+  end)
+
+  it("counts the time of the operator's functions", function()
+    local scene
+    local function wait()
+      scene.time.sleep(0.75)
+      return "key-of-a-vault"
+    end
+    for name, options in pairs { key = { access_key = wait }, hook = { on = { request = wait } } } do
+      scene = new({ answer(60) }, tables.merge(options, { timeout = 2, retry = false }))
+      local _, err = scene.risk()
+      assert.same({ "timeout", 2 }, { err.kind, scene.time.now() }, name)
+      assert.equal(1.25, scene.requests[1].timeout, name)
+      scene = new({ answer() }, tables.merge(options, { timeout = 0.5 }))
+      _, err = scene.risk()
+      assert.same({ "timeout", false, 0 }, { err.kind, err.sent, #scene.requests }, name)
+      scene =
+        new({ answer() }, tables.merge(options, { timeout = 3, attempt_timeout = 0.5, breaker = { failures = 1 } }))
+      _, err = scene.risk()
+      assert.same({ "timeout", false, 0 }, { err.kind, err.sent, #scene.requests }, name)
+      assert.equal("closed", scene.client:stats().breaker.state, name)
+    end
   end)
 
   it("is apart from the timeout of an attempt", function()

@@ -92,6 +92,27 @@ describe("a decision about an answer that holds the access key", function()
     end
     assert.same({ block = true, unknown = true }, actions)
   end)
+
+  it("shows in no reason the key that was replaced while the call was under way", function()
+    local keys, client = { "first+key/of-it", "second+key/of-it" }, nil
+    client = riskscreen.new {
+      access_key = function()
+        return keys[1]
+      end,
+      transport = function(request)
+        local key = table.remove(keys, 1)
+        if keys[1] then
+          client:screen { address = clean.address, network = "eth" }
+        end
+        local risks = { { riskLevel = key, riskType = "scam", riskSource = key } }
+        local data = { address = request.target:match "address=(%w+)", network = "eth", risks = risks }
+        return recorder.reply(200, { success = true, code = 1, data = data })
+      end,
+    }
+    local decision = client:screen { address = clean.address, network = "eth" }
+    assert.equal("first+key/of-it", decision.record.risks[1].riskLevel)
+    assert.is_nil(texts_of(decision):find("first+key", 1, true))
+  end)
 end)
 
 describe("a screening that is refused before a call", function()

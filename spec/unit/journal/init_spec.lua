@@ -613,6 +613,20 @@ describe("a journal", function()
     assert.is_true(journals.verify(path).ok)
   end)
 
+  it("counts all of them where the line that says so could not be written either", function()
+    local store = riskscreen.store.memory()
+    local journal = assert(journals.store(store, { on_failure = function() end }))
+    local batch = store.batch
+    store.batch = function()
+      return nil, riskscreen.errors.new("storage", "the disk is gone")
+    end
+    record_some(journal, 3)
+    store.batch = batch
+    assert(journal:close())
+    local entry = journals.entries(store)()
+    assert.equal(3, entry.lost)
+  end)
+
   it("says so when it is closed, where no further decision comes", function()
     for _, buffer in ipairs { false, 1 } do
       local journal = open { lock_timeout = 0, on_failure = function() end, buffer = buffer or nil }

@@ -1,5 +1,6 @@
 local errors = require "riskscreen.errors"
 local awaiting = require "riskscreen.kyt.await"
+local virtual_time = require "spec.support.virtual_time"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
@@ -326,6 +327,47 @@ describe("an event for a pending result", function()
     end)
     local _, err = one:await(10)
     assert.same({ "api", 1999, 1 }, { err.kind, err.last.status, runtime.now() })
+  end)
+
+  it("ends the wait that begins after it, if its status is neither final nor pending", function()
+    for _, answers in ipairs { false, { result(1003, { maxScore = "7" }) } } do
+      local one, runtime = new(answers or nil, { waiters = waiters() })
+      one:offer(event(result(1999)))
+      local _, err = one:await(10)
+      assert.same({ "api", 1999, 0 }, { err.kind, err.last.status, runtime.now() })
+      -- It is told once: the next wait goes on.
+      local value
+      value, err = one:await(10)
+      assert.equal(answers and "7" or "timeout", value and value.maxScore or err.kind)
+    end
+  end)
+
+  it("that is pending again takes back an end that nobody was told", function()
+    local one = new(nil, { waiters = waiters() })
+    one:offer(event(result(1999)))
+    one:offer(event(result(1001)))
+    one:offer(event(result(1003)))
+    assert.equal(1003, one:await(10).status)
+  end)
+
+  it("ends all waits that are under way, also where one of them begins anew", function()
+    local time = virtual_time.new()
+    local settings =
+      { polling = polling, final_statuses = { 1003 }, pending_statuses = {}, inbox = { waiters = waiters() } }
+    local state = { settings = settings, runtime = time, hide_key = tostring }
+    local one = awaiting.new(state, { kind = "transaction", requestId = "r1" }, nil, 0)
+    local kinds = {}
+    time.tasks.run(function()
+      for index = 1, 2 do
+        time.tasks.spawn(function()
+          kinds[index] = select(2, one:await(10)).kind
+          one:await(10)
+        end)
+      end
+      time.sleep(1)
+      one:offer(event(result(1999)))
+    end)
+    assert.same({ "api", "api" }, kinds)
   end)
 
   it("is awaited although polling failed for good", function()

@@ -247,6 +247,80 @@ describe("a client with a store", function()
     assert.same({ "invalid_argument", "customId", false }, { err.kind, err.field, err.sent })
   end)
 
+  -- The store makes, or does not make, the change of a number, and its reply is lost.
+  local function lose_reply(number, is_made)
+    local backend, count = store.backend, 0
+    local apply = backend.apply
+    function backend:apply(...)
+      count = count + 1
+      if count ~= number then
+        return apply(self, ...)
+      elseif is_made then
+        apply(self, ...)
+      end
+      return nil, riskscreen.errors.new("storage", "the connection is lost", { uncertain = true, sent = true })
+    end
+  end
+
+  it("submits once when the store's reply about it is lost", function()
+    for _, is_made in ipairs { true, false } do
+      local client, requests = start(submitted)
+      lose_reply(1, is_made)
+      assert.equal("r1", assert(client.kyt:submit(parameters)).requestId)
+      assert.equal(1, #requests)
+      assert.same({ "r1" }, kept_of(client))
+      client.kyt:forget(parameters)
+    end
+  end)
+
+  it("forgets a submission although the store's reply about its outcome was lost", function()
+    for _, is_made in ipairs { true, false } do
+      local client = start(submitted)
+      lose_reply(2, is_made)
+      assert(client.kyt:submit(parameters)):forget()
+      assert.same({}, kept_of(client))
+    end
+  end)
+
+  it("has sent nothing, for sure, when nobody knows what the store has", function()
+    local client, requests = start(submitted)
+    lose_reply(1, true)
+    local get, is_first = store.backend.get, {}
+    store.backend.get = function(self, space, key, ...)
+      if key:find " " and not is_first[key] then
+        is_first[key] = true
+        return nil, riskscreen.errors.new("storage", "no connection", { uncertain = true, sent = true })
+      end
+      return get(self, space, key, ...)
+    end
+    local transaction, err = client.kyt:submit(parameters)
+    assert.is_nil(transaction)
+    assert.same({ "storage", false, 0 }, { err.kind, err.sent, #requests })
+    assert.is_nil(err.uncertain)
+  end)
+
+  it("forgets a submission that is not sent because the client is closed", function()
+    local client
+    client = riskscreen.new {
+      transport = function()
+        error "nothing is sent"
+      end,
+      access_key = "key-of-the-keep-specs",
+      store = assert(riskscreen.store.sqlite(path)),
+      identity = "recorder",
+      account = "specs",
+      on = {
+        request = function()
+          client:close()
+        end,
+      },
+    }
+    local _, err = client.kyt:submit(parameters)
+    assert.same({ "cancelled", false }, { err.kind, err.sent })
+    assert.is_nil(err.uncertain)
+    assert.same({}, kept_of((start(submitted))))
+  end)
+
   it("sends nothing when the store fails", function()
     local client, requests = start(submitted)
     store.backend.apply = function()

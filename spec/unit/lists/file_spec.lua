@@ -10,10 +10,12 @@ local function load_module(core)
   for _, name in ipairs(names) do
     kept[name], package.loaded[name] = package.loaded[name], nil
   end
-  if core == false then
-    package.loaded["riskscreen.util.core"] = false
-  end
+  -- `require` runs a loader again where the module is false.
+  package.preload["riskscreen.util.core"] = core == false and function()
+    return false
+  end or nil
   local files = require "riskscreen.lists.file"
+  package.preload["riskscreen.util.core"] = nil
   for _, name in ipairs(names) do
     package.loaded[name] = kept[name]
   end

@@ -340,6 +340,21 @@ describe_if("a queue in Redis", function()
     assert.equal(2000, queue:status().added)
   end)
 
+  it("refuses the other rows of a producer that adds to the same run meanwhile", function()
+    local inputs, other, row = inputs_of(3, 5000), inputs_of(4, 5000), 0
+    other[1] = { address = address(4999), network = "eth" }
+    local totals, err = queue:add("march", function()
+      row = row + 1
+      if row == 1 then
+        assert(queue:add("march", inputs))
+      end
+      return other[row]
+    end)
+    assert.is_nil(totals)
+    assert.matches("these begin with other rows", err.message, 1, true)
+    assert.equal(3, queue:status().added)
+  end)
+
   it("screens networks that the operator has added to the worker's client", function()
     local transport, requests = recorder.new(function(request)
       local network = request.target:match "network=(%w+)"
@@ -423,6 +438,37 @@ describe_if("a queue in Redis", function()
     assert.equal("block", lines[1].action)
     assert.is_true(#lines[1].reasons > 0)
     assert.same({ lines[1], lines[1] }, { lines[2], lines[3] })
+  end)
+
+  it("keeps and records no access key that the service shows in a transaction's result", function()
+    local key, path = "key-of-the-queue-specs", os.tmpname()
+    local strategies = { ["in"] = { ["1"] = { strategyNo = "1", strategyName = key, score = "1" } }, out = {} }
+    local answer = { requestId = "r1", status = 1003, maxScore = "1", dirData = strategies }
+    local journal = assert(riskscreen.journal.file(path, { record = true }))
+    client = riskscreen.new {
+      transport = recorder.new(
+        recorder.reply(200, { success = true, code = 1, data = { requestId = "r1" } }),
+        recorder.reply(200, { success = true, code = 1, data = answer })
+      ),
+      access_key = key,
+      account = "a",
+      identity = "recorder",
+      endpoints = { kyt_result = { method = "GET", path = "/results" } },
+      polling = { first = 0.001 },
+      journal = journal,
+    }
+    queue:add("file", { { transaction = { network = "eth", hash = "0xabc", direction = "in" } } })
+    local rules = { { strategy_name = "x", action = "block" }, { any = true, action = "allow" } }
+    assert.equal(1, work { policy = riskscreen.score_policy { rules = rules } })
+    local reasons = table.concat(results_by_id()["file/1"].reasons, "; ")
+    assert.matches("[redacted]", reasons, 1, true)
+    assert(journal:close())
+    local file = assert(io.open(path))
+    local text = file:read "*a"
+    file:close()
+    os.execute("rm -f " .. path .. "*")
+    assert.matches('"input":"0xabc"', text, 1, true)
+    assert.is_nil((reasons .. text):find(key, 1, true))
   end)
 
   it("removes results that were read", function()

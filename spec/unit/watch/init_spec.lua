@@ -134,6 +134,18 @@ describe("a watch", function()
     assert.are_not.equal(seen[1], seen[#seen])
   end)
 
+  it("keeps a change that was not taken beside those of a program that starts again", function()
+    local world = new_world { [A] = "block", [B] = "allow" }
+    local function refuse()
+      return nil, "down"
+    end
+    assert.equal(1, watch_of(world, { source = { A, B }, on_change = refuse }):once().waiting)
+    world.answers[B] = "review"
+    assert.equal(2, watch_of(world, { source = { A, B }, on_change = refuse }):once().waiting)
+    assert.equal(0, watch_of(world, { source = { A, B } }):once().waiting)
+    assert.same({ "0xf9 >block", "0xa4 allow>review" }, told(world))
+  end)
+
   it("goes on where a cycle ended, and screens nothing twice", function()
     local world = new_world { [A] = "allow", [B] = "allow", [C] = "block" }
     local calls = 0

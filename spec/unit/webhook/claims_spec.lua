@@ -59,6 +59,35 @@ for name, space in pairs { ["a shared dict"] = in_dict, ["a store"] = in_store }
       assert.matches("no connection", message, 1, true)
     end)
 
+    it("is taken although the reply about it was lost", function()
+      for _, is_made in ipairs { true, false } do
+        local its_space = space()
+        local has_lost = false
+        local one = new_claims(setmetatable({
+          add = function(_, ...)
+            if has_lost then
+              return its_space:add(...)
+            elseif is_made then
+              its_space:add(...)
+            end
+            has_lost = true
+            return nil, riskscreen.errors.new("storage", "the connection is lost", { uncertain = true })
+          end,
+        }, {
+          __index = function(_, name_of_method)
+            return function(_, ...)
+              return its_space[name_of_method](its_space, ...)
+            end
+          end,
+        }))
+        assert.equal("new", one:claim "w1")
+        one:release "w1"
+        local other = new_claims(its_space)
+        assert.equal("new", other:claim "w1")
+        other:release "w1"
+      end
+    end)
+
     it("is replaced by its holder alone", function()
       local one = space()
       one:add("k", "mine", LEASE)

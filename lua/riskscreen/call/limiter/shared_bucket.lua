@@ -3,6 +3,7 @@
 -- The reason: the bucket in Redis holds burst - rate × lifetime, and a token is used within its lifetime or lost.
 -- init.lua uses this in place of bucket.lua.
 local buckets = require "riskscreen.call.limiter.bucket"
+local is_forked = require "riskscreen.util.forked"
 local scripts = require "riskscreen.call.limiter.scripts"
 local text = require "riskscreen.util.text"
 
@@ -57,17 +58,17 @@ function M.new(settings, now, clock, name)
     burst = burst,
     lifetime = lifetime,
     capacity = burst - settings.rate * lifetime,
-    batches = {},
-    latest_until = -math.huge,
-    unspent = { tokens = 0, day = "0" },
-    used = { day = "0", tokens = 0 },
     born = "",
-    turns = {},
-    ask_at = {},
     pace = 0,
     paced_at = now(),
     paused_until = -math.huge,
   }, Lease)
+end
+
+-- Forgets what a forked child's parent was granted, and what the parent tells Redis itself.
+local function begin(lease)
+  lease.batches, lease.latest, lease.turns, lease.ask_at = {}, nil, {}, {}
+  lease.unspent, lease.used = { tokens = 0, day = "0" }, { day = "0", tokens = 0 }
 end
 
 -- Notes tokens that were not used. Those of a past day change nothing any more.
@@ -82,6 +83,9 @@ end
 
 -- The valid tokens.
 local function held(lease)
+  if is_forked(lease) then
+    begin(lease)
+  end
   local now, batches, sum = lease.now(), lease.batches, 0
   while batches[1] and batches[1].valid_until <= now do
     give_back(lease, batches[1].tokens, batches[1].day)

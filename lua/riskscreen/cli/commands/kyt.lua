@@ -6,6 +6,7 @@ local operations = require "riskscreen.interface.operations"
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
 local policies = require "riskscreen.policy"
+local screen = require "riskscreen.client.screen"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
@@ -50,23 +51,15 @@ local function decide(context, network, ask)
   local meta, hash = context.options.meta, context.arguments.hash
   local with_facts = decision_record.with_facts(columns, meta)
   local policy = context:policy() -- before anything is submitted
-  local client, source = open(context)
+  local client = open(context)
   local result, other = ask(client)
   if not policy and result and result.maxScore and not result.risks then
     context:warn(NO_SCORE_POLICY)
   end
   policy = policy or policies.new()
-  local decision = policy:decide(result, other)
-  local journal, id = context.configuration.opened_journal, result and result.requestId
-  if journal then
-    journal:append(tables.merge(decision, { network = network }), {
-      input = hash or id or context.arguments.request,
-      policy = policy,
-      is_sandbox = source == "sandbox",
-      request_id = id,
-      meta = meta,
-    })
-  end
+  local id = result and result.requestId
+  local facts = { input = hash or id or context.arguments.request, request_id = id, meta = meta }
+  local decision = screen.transaction(client, policy, facts, network, result, other)
   local record = tables.merge(result or {}, {
     action = decision.action,
     reasons = tables.pluck(decision.reasons, "message"),

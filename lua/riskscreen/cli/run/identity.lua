@@ -34,6 +34,7 @@ function M.of(context, input, format, client, source)
   local options = context.options
   local policy = context:setting "policy"
   local policy_text = policy and files.read(policy)
+  local encoding = options.encoding ~= "utf-8" and options.encoding or nil
   local size = input.size and ("%d bytes, "):format(input.size) or ""
   return {
     input = size .. "beginning with the digest " .. text.hex(core.sha256(input.beginning)):sub(1, 16),
@@ -51,8 +52,8 @@ function M.of(context, input, format, client, source)
       options.address_column or "",
       options.network_column or "",
       table.concat(options.keep or {}, ","),
-      options.delimiter, -- a run without these is one of an earlier version
-      options.encoding ~= "utf-8" and options.encoding or nil,
+      options.delimiter or encoding and "", -- a run without these is one of an earlier version
+      encoding,
     }, ";"),
   }
 end

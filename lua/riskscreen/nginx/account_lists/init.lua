@@ -107,6 +107,7 @@ end
 ---@field private lease? string while this worker fetches
 ---@field private reported? string|false the last message about items that are no address
 ---@field private started boolean
+---@field private obstacle? string why nginx has refused a timer
 ---@field private running boolean
 ---@field private shared? riskscreen.nginx.SharedLists
 local Refresher = {}
@@ -272,13 +273,13 @@ local function start(self)
       self:refresh()
     end
   end
-  self.started = true
   local ok, message = settings.every(settings.interval / TRIES, try)
+  self.started = ok and true or false
   if ok then
-    ok, message = settings.at(0, try)
-  end
+    settings.at(0, try)
   -- An exiting worker gets no timers, and needs none.
-  if not ok and not settings.exiting() then
+  elseif not settings.exiting() and message ~= self.obstacle then
+    self.obstacle = message
     settings.log("the lists are not refreshed by this worker: " .. tostring(message))
   end
 end

@@ -11,6 +11,7 @@ local LOCK, FLOOR = "riskscreen:lock:", "riskscreen:floor:"
 local FLOOR_OF_ALL = FLOOR .. "*"
 local BUCKETS = 256 -- of addresses
 local RESTORE_INTERVAL = 1 -- seconds
+local ROUNDS = 100 -- of a purge, while other workers purge; a dict that is too small drops the epoch in each of them
 local EPOCH = "riskscreen:epoch" -- a counter: all workers empty their LRU when it changes
 
 ---@class riskscreen.nginx.CacheDict
@@ -89,9 +90,8 @@ end
 -- of the epoch empties an LRU that was filled before the floor was there.
 local function raise(self, floors, now)
   local shared = self.shared
-  local epoch, message, told, why_not
-  repeat
-    epoch, message = advance(shared, now, 1)
+  for _ = 1, ROUNDS do
+    local epoch, message = advance(shared, now, 1)
     if not epoch then
       return nil, message
     end
@@ -100,10 +100,13 @@ local function raise(self, floors, now)
       local ok, problem = shared:set(floor, epoch)
       message = message or not ok and problem or nil
     end
-    told, why_not = advance(shared, now, 1)
-  -- Another purge at the same time may have written an older floor.
-  until not told or told == epoch + 1
-  return (told and not message) or nil, message or why_not
+    local told, why_not = advance(shared, now, 1)
+    -- Another purge at the same time may have written an older floor.
+    if not told or told == epoch + 1 then
+      return (told and not message) or nil, message or why_not
+    end
+  end
+  return nil, "it has no room for the marks of purges"
 end
 
 ---Forgets an address, or all of them, in all workers and all versions.

@@ -157,7 +157,7 @@ local function share(self, shared, entry)
   elseif entry and shared.purge then
     local verdict = entry.head.verdict
     self.fleet:share(shared.key, verdict, entry.at, entry.expires_at, shared.purge, shared.mark, shared.lease)
-  elseif shared.lease > 0 then
+  else
     self.fleet:release(shared.key, shared.lease)
   end
 end

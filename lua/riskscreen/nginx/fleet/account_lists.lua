@@ -88,15 +88,18 @@ function SharedLists:read(max_age)
       return nil, 0
     end
   end
+  self.refused_at = nil
   return replies and pages, at - offset - self.skew
 end
 
----Takes the lease of all machines.
+---Takes the lease of all machines. Its end is by the date of Redis, which may be set back, and others may write to
+---Redis. So it counts for `seconds` by this machine's clock.
 ---@param seconds number after which it ends by itself
 ---@return boolean taken false if another machine has it; true also if Redis fails
 function SharedLists:take_lease(seconds)
   local reply = self.client:call("SET", self.key .. ":lease", self.holder, "NX", "PX", math.ceil(seconds * 1000))
-  return reply ~= false
+  self.refused_at = reply == false and (self.refused_at or self.now()) or nil
+  return not self.refused_at or self.now() >= self.refused_at + seconds
 end
 
 function SharedLists:end_lease()

@@ -166,6 +166,15 @@ local function post(self, command)
   self.recorder:count("redis_writes", command and self.pipeline:post(command) and "sent" or "dropped")
 end
 
+---Ends a lease without a verdict.
+---@param key string
+---@param lease number
+function Fleet:release(key, lease)
+  if lease > 0 then
+    post(self, { "EVAL", redis.RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
+  end
+end
+
 ---Writes a verdict later, and ends the lease.
 ---@param key string
 ---@param known riskscreen.nginx.KnownDecision
@@ -182,17 +191,11 @@ function Fleet:share(key, known, at, valid_until, purge, mark, lease)
   local text = milliseconds > 0
     and offset
     and self.verdicts:encode(key, known.json, at, valid_until, offset, purge, lease)
-  if text then
-    local lifetime, number, id = ("%.0f"):format(milliseconds), ("%016.0f"):format(lease), ("%.0f-0"):format(purge)
-    post(self, { "EVAL", SHARE, "3", key, key .. ":lease", self.stream, text, lifetime, number, id, mark })
+  if not text then
+    return self:release(key, lease)
   end
-end
-
----Ends a lease without a verdict.
----@param key string
----@param lease number
-function Fleet:release(key, lease)
-  post(self, { "EVAL", redis.RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
+  local lifetime, number, id = ("%.0f"):format(milliseconds), ("%016.0f"):format(lease), ("%.0f-0"):format(purge)
+  post(self, { "EVAL", SHARE, "3", key, key .. ":lease", self.stream, text, lifetime, number, id, mark })
 end
 
 ---The account's lists, which one machine fetches for all.
@@ -252,8 +255,9 @@ function M.new(given)
   local client = redis.with(tables.merge(of_redis, { timeout = options.deadline }))
   local slow = redis.with(tables.merge(of_redis, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
-  local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
-  local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix)
+  -- All gates of the dict share what this machine knows of the stream, because a purge by one of them is for all.
+  local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(slow:server(), stream)
+  local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix .. given.name)
   local function log(problem)
     ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
   end

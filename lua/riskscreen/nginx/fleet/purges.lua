@@ -1,5 +1,7 @@
--- The purges of all machines: a stream in Redis. Its records have numbers without gaps, and are sealed. One worker of a
--- machine listens. A record that is missing means that purges may be missing: then the machine forgets all verdicts.
+-- The purges of all machines: a stream of sealed records in Redis. Their numbers have no gaps, except before the record
+-- of a machine that begins. That number is above the time of Redis, so that no older record can make it small, and the
+-- record names the number before it. One worker of a machine listens. A record that is missing means that purges may be
+-- missing: then the machine forgets all verdicts.
 -- Redis may lose its last records, and their numbers are used again. So a number alone does not name a record: its mark
 -- does, which is the end of the seal.
 local buckets = require "riskscreen.nginx.cache.dict"
@@ -83,9 +85,9 @@ end
 ---@param purge number the last purge before the fetch
 ---@return boolean
 function Purges:is_purged(address, purge)
-  local bucket, keys = buckets.bucket_of(address), self.keys
-  local floor = number_of(self, keys.floor .. bucket) or self:number()
-  return not floor or purge < floor or self.settings.dict:get(keys.closed .. bucket) ~= nil
+  local bucket, keys, number = buckets.bucket_of(address), self.keys, self:number()
+  local floor = number_of(self, keys.floor .. bucket) or number
+  return not number or purge < floor or self.settings.dict:get(keys.closed .. bucket) ~= nil
 end
 
 local function set(self, key, value)
@@ -148,16 +150,15 @@ end
 -- tries again. Where the stream is lost, the numbers go on above those of all machines that know them.
 local function append(self, kind, content)
   local settings, client, problem = self.settings, self.settings.client, nil
-  -- A random number tells apart two records with the same number and the same content.
-  local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(), content)
   local least = self:number() or 0
   for try = 1, TRIES do
-    local last, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
-    if not last then
+    local records, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
+    if not records then
       return nil, tostring(failure)
     end
-    local number = math.max(parts_of(last[1]) or 0, least)
-    if number == 0 or try > TRIES / 2 then
+    local last = parts_of(records[1]) or 0
+    local number = math.max(last, least)
+    if kind == BEGIN or number == 0 or try > TRIES / 2 then
       local offset, failed = clock.offset(client, settings.now, math.huge)
       if not offset then
         return nil, tostring(failed)
@@ -165,6 +166,8 @@ local function append(self, kind, content)
       number = math.max(number, math.floor((settings.now() + offset) * 1000))
     end
     number = number + 1
+    -- A random number tells apart two records with the same number and the same content.
+    local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(), content or ("%.0f"):format(last))
     local sealed = self.seal:close(label_of(self, number), text)
     local id = ("%.0f-0"):format(number)
     local added
@@ -265,6 +268,18 @@ function Purges:publish(address, network)
   return nil, tostring(problem) .. (key and "" or "; and there is no room to tell them later")
 end
 
+-- Uses the marks and the waiting purges: a full dict drops what was not used for the longest time.
+local function touch(self)
+  local dict, keys = self.settings.dict, self.keys
+  for bucket = 0, buckets.BUCKETS - 1 do
+    dict:get(keys.closed .. bucket)
+    dict:get(keys.floor .. bucket)
+  end
+  for slot = 1, MAX_WAITING do
+    dict:get(keys.waiting .. slot)
+  end
+end
+
 -- Publishes what could not be published, or what a worker has not published before its end.
 local function publish_waiting(self)
   for slot = 1, MAX_WAITING do
@@ -280,7 +295,7 @@ end
 -- Begins anew, with a record of its own: nothing that was asked before it counts.
 local function begin(self)
   local settings, asked_at = self.settings, self.settings.now()
-  local number, sealed = append(self, BEGIN, tostring(settings.identity()))
+  local number, sealed = append(self, BEGIN)
   if not number then
     return nil, sealed
   end
@@ -320,7 +335,8 @@ local function learn(self, record)
   end
   local text = self.seal:open(label_of(self, number), sealed)
   local kind, content = (text or ""):match "^1(%a+) %d+\n(.*)$"
-  if number ~= self:number() + 1 then
+  local before = kind == BEGIN and tonumber(content) or number - 1
+  if before ~= self:number() then
     forget_all(self, number, ("purges before %.0f are missing"):format(number))
   elseif kind == PURGE then
     apply(self, number, content)
@@ -384,6 +400,7 @@ end
 -- Listens for a moment. Returns nil and the reason if Redis fails.
 local function listen_once(self, block)
   local settings = self.settings
+  touch(self)
   publish_waiting(self)
   local learned, problem = learn_time(self)
   if not learned then

@@ -605,14 +605,23 @@ describe("a worker", function()
     assert.is_nil(soon)
   end)
 
-  it("reports that nginx gives it no timer", function()
+  it("reports once that nginx gives it no timer, and tries again", function()
+    local has_room, soon = false, 0
     worker = new_worker("one", {
       every = function()
-        return nil, "too many pending timers"
+        return has_room, "too many pending timers"
+      end,
+      at = function()
+        soon = soon + 1
       end,
     })
     worker:start()
+    worker:start()
     assert.same({ "the lists are not refreshed by this worker: too many pending timers" }, log)
+    has_room = true
+    worker:start()
+    worker:start()
+    assert.equal(1, soon)
   end)
 end)
 

@@ -506,6 +506,22 @@ describe("forgetting all addresses", function()
   end)
 end)
 
+describe("a dict that is too small for the marks of purges", function()
+  it("fails the purge, and ends it", function()
+    local cache = world:worker()
+    local set, floors = world.dict.set, 0
+    world.dict.set = function(dict, key, ...)
+      floors = floors + 1
+      assert(floors < 10000, "the purge goes on for ever")
+      dict.entries["riskscreen:epoch"] = nil -- the least used entry makes room
+      return set(dict, key, ...)
+    end
+    local ok, err = cache:purge(ADDRESS, "eth")
+    assert.is_nil(ok)
+    assert.matches("no room for the marks of purges", err.message)
+  end)
+end)
+
 describe("a faulty dict", function()
   local function decides_right(settings)
     world.answer = function(address, network)

@@ -192,6 +192,35 @@ describe("a purge", function()
     assert.is_false(machine:is_purged("0xab", machine:number()))
   end)
 
+  it("is in use while it waits, so that a full dict drops other entries", function()
+    on_add = fail
+    local addresses = { "0xab", "0xac", "0xad" }
+    for _, address in ipairs(addresses) do
+      assert.is_nil((machine:publish(address)))
+    end
+    local before, used, get = machine:number(), {}, dict.get
+    function dict.get(self, key)
+      used[key] = true
+      return get(self, key)
+    end
+    now = now + 10
+    machine:listen(1)
+    dict.get = get
+    for key in pairs(dict.entries) do
+      dict.entries[key] = used[key] and dict.entries[key] or nil
+    end
+    for _, address in ipairs(addresses) do
+      assert.is_true(machine:is_purged(address, before))
+    end
+    on_add = function() end
+    now = now + 10
+    machine:listen(1)
+    machine:listen(1)
+    for _, address in ipairs(addresses) do
+      assert.is_true(purged[address])
+    end
+  end)
+
   it("is not told for ever once all are told", function()
     on_add = fail
     for number = 1, 20 do
@@ -210,7 +239,67 @@ describe("a purge", function()
   end)
 end)
 
+describe("a machine that begins", function()
+  it("takes no verdict from before, whatever record stands last in Redis", function()
+    local first = records[1]
+    assert.is_true(machine:publish "0xab")
+    local known = tonumber(records[2][1]:match "%d+")
+    for _, record in ipairs { { "5-0", { "r", "x" } }, first } do
+      records = { record }
+      now = now + 60
+      local other = new_machine(new_dict())
+      other:listen(1)
+      assert.is_true(other:is_purged("0xab", known))
+      assert.is_false(other:is_purged("0xab", other:number()))
+    end
+  end)
+
+  it("takes none where it has purged the address before it begins", function()
+    local known = machine:number()
+    local other = new_machine(new_dict())
+    records = { { "5-0", { "r", "x" } } }
+    assert.is_true(other:publish "0xab")
+    assert.is_true(other:is_purged("0xab", known))
+  end)
+
+  it("ends no verdict on the other machines", function()
+    local before = forgotten
+    now = now + 60
+    new_machine(new_dict()):listen(1)
+    machine:listen(1)
+    assert.equal(before + 1, forgotten) -- its own
+    assert.is_true(machine:publish "0xab")
+    machine:listen(1)
+    assert.equal(before + 1, forgotten)
+  end)
+end)
+
 describe("a machine that listens", function()
+  it("forgets all where a record between two others was removed, or cannot be read", function()
+    local other = new_machine(new_dict())
+    for _, spoil in ipairs {
+      function()
+        table.remove(records, #records - 1)
+      end,
+      function()
+        records[#records - 1][2][2] = records[#records - 1][2][2]:gsub("0xab", "0xcd")
+      end,
+    } do
+      other:listen(1)
+      other:listen(1)
+      local known, before = other:number(), forgotten
+      assert(machine:publish "0xab")
+      assert(machine:publish "0xef")
+      spoil()
+      other:listen(1)
+      assert.equal(before + 1, forgotten)
+      for _, address in ipairs { "0xab", "0x12" } do
+        assert.is_true(other:is_purged(address, known))
+      end
+      assert.is_false(other:is_purged("0xab", other:number()))
+    end
+  end)
+
   it("has heard of all purges only when it has read all records", function()
     local other = new_machine(new_dict())
     for number = 1, 250 do

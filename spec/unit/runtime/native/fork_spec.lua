@@ -74,6 +74,8 @@ describe("after a fork", function()
       ["with a queue"] = { 1, 1 },
       ["with a connection to come"] = { 0, 0 },
       ["with a request"] = { 0, 0 },
+      ["with a journal"] = { 0, 0 },
+      ["with a poll"] = { 0, 0 },
     } do
       it(("parent and child have their own connections, %s, with a %s end of the child"):format(way, ending), function()
         run(way, ending)
@@ -85,7 +87,14 @@ describe("after a fork", function()
 
     it(("parent and child have their own connections to Redis, with a %s end of the child"):format(ending), function()
       local server = redis.start()
-      run("with Redis", ending, server.url)
+      for _, way in ipairs {
+        "with Redis",
+        "with a lock in Redis",
+        "with a shared rate limit",
+        "with an inbox in Redis",
+      } do
+        run(way, ending, server.url)
+      end
       server:stop()
     end)
   end
