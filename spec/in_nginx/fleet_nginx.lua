@@ -412,9 +412,11 @@ describe("gates with one Redis", function()
 
     it("a master that may not write because its replicas are gone is not believed", function()
       fleet.redis:command "CONFIG SET min-replicas-to-write 1"
+      local since = second.run "ngx.update_time() return require('riskscreen.runtime').nginx_time()"
       nginx.wait_for("the gate to ask again", function()
         return seen(second, CLEAN) == "allow upstream"
       end)
+      assert.is_true(second.run "return gate.context.fleet.purges:heard_at()" <= since)
       assert.equal("block cache", seen(second, BAD))
       fleet.redis:command "CONFIG SET min-replicas-to-write 0"
       second.wait_until_hearing()

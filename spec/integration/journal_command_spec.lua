@@ -63,6 +63,18 @@ describe("the journal of the command", function()
     return found
   end
 
+  it("shows the decisions about an address by any spelling of it", function()
+    local mixed, tron = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
+    local old, new = "3EktnHQD7RiAE6uzMj2ZifT9YgRrkSgzQX", "MLy36ApB4YZb2cBtTc1uYJhYsP2JkYokaf" -- of one script
+    screen(mixed, mixed:lower(), "0x" .. mixed:sub(3):upper(), "no address")
+    run { "screen", "--sandbox", "-n", "tron", "--journal", path, tron, "415cbdd86a2fa8dc4bddd8a8f69dba48572eec07fb" }
+    run { "screen", "--sandbox", "-n", "ltc", "--journal", path, old }
+    local counts = { [mixed] = 3, [mixed:lower()] = 3, [tron] = 2, [old] = 1, [new] = 1, ["no address"] = 1 }
+    for text, count in pairs(counts) do
+      assert.equal(count, #show("--address", text), text)
+    end
+  end)
+
   it("shows the decisions between two dates", function()
     write_at(NOW, NOW + 1, NOW + 86400, NOW + 172800)
     for since, expected in pairs {

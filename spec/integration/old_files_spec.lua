@@ -412,5 +412,6 @@ describe("a store of version 0.9.0", function()
     local client =
       riskscreen.new { base_url = "https://service.example", access_key = "key-of-the-old-files", inbox = inbox }
     assert.equal("42", client.kyt:await("r9", { timeout = 1 }).maxScore)
+    assert.equal(0, store:space("webhook:early"):count()) -- they are not taken over again at the next start
   end)
 end)

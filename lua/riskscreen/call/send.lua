@@ -93,15 +93,15 @@ function M.send(call, at, hedged, fresh)
   local state, built = call.state, call.request
   local key = state.settings.access_key
   if key ~= state.redacted_key then
-    local err
-    key, err = access_key.read(key)
+    local given, err = key
+    key, err = access_key.read(given)
     if not key then
       return M.unsent(call, err)
     elseif state.redacted_key ~= key then
       state.redacted_key, state.redact = key, access_key.redactor(key, state.redacted_key)
       state.context = { clock = state.clock, redact = state.redact }
     end
-    at = state.runtime.now()
+    at = given ~= key and state.runtime.now() or at
   end
   local stats, hooks, context = state.stats, state.hooks, state.context
   local value_only, takes_parts = call.options.value_only, state.takes_parts

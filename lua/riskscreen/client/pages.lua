@@ -262,21 +262,21 @@ end
 
 -- Iterates over the pages: the items of a page that were not reported before, and the response.
 local function pages(walk)
-  return walk.tasks.iterator(function()
+  return function()
     return or_raise(walk:next())
-  end)
+  end
 end
 
 -- Iterates over the items.
 local function each(walk)
   local items, position = {}, 0
-  return walk.tasks.iterator(function()
+  return function()
     position = position + 1
     if position > #items then
       items, position = or_raise(walk:next()) or {}, 1
     end
     return items[position]
-  end)
+  end
 end
 
 -- Returns all items, or nil and an error.

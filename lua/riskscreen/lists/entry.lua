@@ -27,8 +27,8 @@ local M = {
 
 local is_field = tables.set(M.FIELDS)
 
--- Parts of other names for the time of expiry, which is not read under them.
-local LIKE_EXPIRES = { "expir", "until", "valid[%s_-]*to$" }
+-- Parts of other names for the time of expiry, without spaces and hyphens. It is not read under them.
+local LIKE_EXPIRES = { "expir", "until", "ttl$", "^ends?$", "^ends?[ao][tn]$", "enddate", "validt[oh]", "lifetime" }
 
 local function trimmed(value)
   return type(value) == "string" and text.trim(value) or value
@@ -102,7 +102,7 @@ function M.misspelt(names)
     local plain = type(name) == "string" and not is_field[name:lower()] and name:lower() or ""
     local nearest = text.nearest(plain, M.FIELDS)
     for _, part in ipairs(LIKE_EXPIRES) do
-      nearest = nearest or plain:find(part) and "expires"
+      nearest = nearest or plain:gsub("[%s_-]+", ""):find(part) and "expires"
     end
     if nearest then
       return ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)

@@ -51,21 +51,21 @@ local Input = {}
 Input.__index = Input
 
 -- A row of the report; or nil for a line that cannot be read. The second value is its fault.
-local function decision_of(input, row)
+local function decision_of(input, row, field_of)
   local found = row.value or row.fields
   if row.fault then
     return nil, row.fault
   elseif row.value and found.lost and not found.action then
     return nil, "decisions that could not be recorded here: " .. tostring(found.lost)
   end
-  local decision, has_action = report_rows.of(found, not row.value and input.names or nil)
+  local decision, has_action = report_rows.of(found, field_of, not row.value and input.names or nil)
   return decision, not has_action and "it has no verdict, or two" or nil
 end
 
-function Input:read_file(name, input, add)
+function Input:read_file(name, input, field_of, add)
   local count = 0
   for row in input:each() do
-    local decision, fault = decision_of(input, row)
+    local decision, fault = decision_of(input, row, field_of)
     if decision then
       count = count + 1
       add(decision)
@@ -86,13 +86,14 @@ end
 -- Reads files one after the other. A file that is refused raises an error object.
 local function read_inputs(sources, settings, add)
   local self = setmetatable({ sources = {}, notes = {}, faults = 0, unreadable = 0 }, Input)
+  local field_of = report_rows.fields(settings)
   for _, source in ipairs(sources) do
     local name = type(source) == "string" and (source:match "[^/]+$" or source) or "standard input"
     local input, err = rows.open(source, rows.options_of(settings, { name = name, needs = report_rows.ACTION }))
     if not input then
       error(err, 0)
     end
-    local ok, failure = pcall(self.read_file, self, name, input, add)
+    local ok, failure = pcall(self.read_file, self, name, input, field_of, add)
     input:close()
     if not ok then
       error(failure, 0)

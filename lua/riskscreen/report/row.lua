@@ -2,17 +2,18 @@
 local date = require "riskscreen.util.date"
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
+local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 
 local LATEST_SECONDS = 1e11 -- a larger time is in milliseconds
 local TWO = "two verdicts" -- of a row: it has none
 local MAX_COUNTERPARTIES = 40 -- of a row, those with the most transactions
 
--- The names of each field in files of the command, of the journal, and of other programs.
+-- The names of each field in files of the command, of the journal, and of other programs, in any case.
 local fields = {
   time = { "time", "timestamp", "decided_at", "date" },
-  address = { "address", "wallet" },
-  network = { "network", "chain" },
+  address = rows.names_of.address,
+  network = rows.names_of.network,
   action = { "action", "verdict" },
   reasons = { "reasons", "reason" },
   level = { "level", "risk_level", "riskLevel", "levels", "risk_levels" },
@@ -29,17 +30,15 @@ local read_elsewhere = tables.set { "record", "risks", "counterparties", "oppone
 -- The journal's chain, which `riskscreen journal verify` checks, says nothing to a reader.
 local is_left_out = tables.set { "part", "seq", "prev", "hash", "answer" }
 
-local field_of = {}
-for field, names in pairs(fields) do
-  for _, name in ipairs(names) do
-    field_of[name] = field
-  end
-end
-
 local is_action = tables.set { "allow", "review", "block", "unknown" }
 local level_rank = {}
 for rank, level in ipairs(enums.values.risk_level) do
   level_rank[level] = rank
+end
+
+-- Whether a value is none. A column without a name has nil.
+local function is_none(value)
+  return value == nil or value == "" or value == json.null
 end
 
 local function text_of(value)
@@ -146,6 +145,25 @@ local M = {
   ACTION = fields.action,
 }
 
+---The fields by the plain names of their columns.
+---@param settings riskscreen.rows.Options
+---@return table<string, string>
+function M.fields(settings)
+  local field_of = {}
+  for field, names in pairs(fields) do
+    for _, name in ipairs(settings[field .. "_column"] and {} or names) do
+      field_of[rows.plain_name(name)] = field
+    end
+  end
+  for field in pairs(rows.names_of) do
+    local given = settings[field .. "_column"]
+    if given then
+      field_of[rows.plain_name(given)] = field
+    end
+  end
+  return field_of
+end
+
 ---@class riskscreen.report.Row
 ---@field action riskscreen.Action
 ---@field time? number Unix seconds
@@ -165,22 +183,24 @@ local M = {
 
 ---The row of a decision. An action that is none of the four is `unknown`.
 ---@param found table<string, any> columns of CSV, or a decoded line of JSON
+---@param field_of table<string, string>
 ---@param names? string[] the columns in their order
 ---@return riskscreen.report.Row row
 ---@return boolean has_action whether the action was one of the four
-function M.of(found, names)
-  if type(found.meta) == "table" then -- facts, which are columns in CSV
+function M.of(found, field_of, names)
+  if type(found.meta) == "table" and not json.is_array(found.meta) then -- facts, which are columns in CSV
     found = tables.merge(found.meta, found)
   end
   local value_of, others = {}, {}
   for _, name in ipairs(names or tables.sorted_keys(found)) do
-    local value, field = found[name], field_of[name]
-    local is_free = field and value_of[field] == nil
-    if is_free and value ~= "" and value ~= json.null then
+    local value, field = found[name], field_of[name] or field_of[rows.plain_name(name)]
+    local is_empty = is_none(value)
+    local is_second = value_of[field] ~= nil or field_of[field] == field and name ~= field and not is_none(found[field])
+    if field and not is_empty and (not is_second or field == "action" and value_of.action == nil) then
       value_of[field] = value
-    elseif field == "action" and is_action[value] and value ~= value_of.action then
+    elseif field == "action" and not is_empty and value ~= value_of.action then
       value_of.action = TWO
-    elseif not (is_free or read_elsewhere[name] or is_left_out[name] or type(value) == "table" or value == "") then
+    elseif not (is_empty or read_elsewhere[name] or is_left_out[name] or type(value) == "table") then
       others[#others + 1] = { name, text_of(value) }
     end
   end

@@ -18,6 +18,7 @@ local names_of = {
   address = { "address", "wallet", "wallet_address", "addr", "crypto_address" },
   network = { "network", "chain", "blockchain" },
 }
+local MOST_KNOWN = 1000 -- names of which it is known that they are not like that of the network
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
 
@@ -31,7 +32,7 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@field max_invalid? integer
 ---@field allow_empty? boolean
 ---@field name? string of the file, for messages
----@field needs? string[] names of columns of which the header must have one, in place of the address
+---@field needs? string[] names of columns of which the header must have one; the caller looks for all columns itself
 ---@field checked_first? boolean a file that can be read twice is checked to its end before its first row is given out
 
 ---@class riskscreen.Row
@@ -60,36 +61,69 @@ local M = {
   ---The kind of a file, and its pieces. A list may also be compiled, or XML.
   file = files.open,
   records = records,
+  ---The names of the columns of addresses and of networks, in their plain form.
+  names_of = names_of,
 }
 
-local function plain_name(name)
+---The plain form of a column's name: in lower case, with underscores for spaces and hyphens.
+---@param name string
+---@return string
+function M.plain_name(name)
   return (text.trim(name):lower():gsub("[%s-]+", "_"))
 end
+
+local plain_name = M.plain_name
 
 function Rows:failure(problem, line)
   local place = type(line) == "number" and ("%s, line %d"):format(self.file.name, line) or self.file.name
   return errors.new("invalid_argument", ("%s: %s"):format(place, problem), { field = "source", sent = false })
 end
 
+-- Whether a name is probably meant for the network: "netwrok", "net", "chain id", "Network Name".
+local function is_like_network(plain)
+  local word = plain:gsub("_?name$", ""):gsub("_?id$", ""):match "[^_]*$"
+  return word == "net" or text.nearest(word, names_of.network) ~= nil
+end
+
+-- The fault of names without one of the network, where one is like it: its rows would be taken for another network's.
+function Rows:network_fault(positions, names)
+  for plain, position in pairs(positions) do
+    if self.unlike[plain] == nil then
+      self.unlike_count = self.unlike_count % MOST_KNOWN + 1
+      self.unlike = self.unlike_count == 1 and {} or self.unlike
+      self.unlike[plain] = not is_like_network(plain)
+    end
+    if not self.unlike[plain] then
+      local fault = "%s is not read as the network; did you mean 'network'? --network-column NAME names it"
+      return fault:format(text.show(names[position]))
+    end
+  end
+end
+
 -- Where the address and the network are among names, and the positions of all names; or nil and the fault.
 function Rows:locate(names)
-  local positions, at = {}, {}
+  local positions, at, seen, is_free = {}, {}, {}, self.options.needs ~= nil
   for index, name in ipairs(names) do
     local plain = plain_name(name)
-    if plain ~= "" and positions[plain] then
+    local own = is_free and name or plain
+    if own ~= "" and seen[own] then
       return nil, ("two columns are called %s"):format(text.show(name))
     end
-    positions[plain] = index
+    seen[own], positions[plain] = true, index
   end
   for meaning, known in pairs(names_of) do
     local given = self.options[meaning .. "_column"]
-    for _, name in ipairs(given and { plain_name(given) } or known) do
+    for _, name in ipairs(given and { plain_name(given) } or is_free and {} or known) do
       if positions[name] and at[meaning] then
         local fault = "two columns name the %s, '%s' and '%s': --%s-column NAME says which one counts"
         return nil, fault:format(meaning, names[at[meaning]], names[positions[name]], meaning)
       end
       at[meaning] = at[meaning] or positions[name]
     end
+  end
+  local fault = not (at.network or self.options.network_column or is_free) and self:network_fault(positions, names)
+  if fault then
+    return nil, fault
   end
   return at, positions
 end
@@ -471,6 +505,8 @@ local function new(source, options)
     fields = {},
     count = 0,
     invalid_count = 0,
+    unlike = {},
+    unlike_count = 0,
   }, Rows)
   problem = problem or file.refusal
   if problem then

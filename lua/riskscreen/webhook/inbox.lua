@@ -165,10 +165,10 @@ local function refuse(status, reason, headers)
   return answer(status, { error = reason }, headers)
 end
 
--- Calls a function of the operator that may wait or raise. PUC Lua 5.1 cannot yield across pcall: there it blocks.
--- The third result is true when the task was cancelled, which is not the function's failure.
+-- Calls a function of the operator that may wait or raise. The third result is true when the task was cancelled, which
+-- is not the function's failure.
 local function protected(fn)
-  local ok, result = pcall(runtime.tasks.iterator(fn))
+  local ok, result = pcall(fn)
   if not ok and errors.is(result) and result.kind == "cancelled" then
     return false, result, true
   end

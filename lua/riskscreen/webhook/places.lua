@@ -2,7 +2,6 @@
 
 local errors = require "riskscreen.errors"
 local kept = require "riskscreen.json.kept"
-local runtime = require "riskscreen.runtime"
 local time = require "riskscreen.util.time"
 local ttl_queue = require "riskscreen.util.ttl_queue"
 
@@ -74,13 +73,13 @@ end
 -- an account.
 function InStore:find(key, is_first)
   local contents = {}
-  local ok, failure = pcall(runtime.tasks.iterator(function()
+  local ok, failure = pcall(function()
     for _, prefix in ipairs { self.prefix, is_first and "" or nil } do
       for _, content in self.store:space(SPACE):each { prefix = prefix .. key .. END } do
         contents[#contents + 1] = content
       end
     end
-  end))
+  end)
   if not ok and not (errors.is(failure) and failure.kind == "storage") then
     error(failure, 0)
   end

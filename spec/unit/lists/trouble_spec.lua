@@ -66,6 +66,13 @@ describe("a list file", function()
     ["address,Expiration Date\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
     ["address,valid_until\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
     ["address,valid to\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
+    ["address,TTL\n" .. address(1) .. ",1\n"] = "did you mean 'expires'",
+    ["address,ends-at\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
+    ["address,end_date\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
+    ["address,validThrough\n" .. address(1) .. ",2001-01-01\n"] = "did you mean 'expires'",
+    ["address,net\n" .. address(1) .. ",eth\n"] = "did you mean 'network'",
+    ["address,Network Name\n" .. address(1) .. ",eth\n"] = "did you mean 'network'",
+    ['{"address":"' .. address(1) .. '","chainId":"eth"}\n'] = "did you mean 'network'",
     ['{"address":"' .. address(1) .. '","expire":"2001-01-01"}\n'] = "did you mean 'expires'",
   }
 

@@ -198,6 +198,59 @@ describe("a report", function()
     assert.equal(1, select(2, page_of(file_of("r.jsonl", row))).actions.unknown)
   end)
 
+  it("knows the names of columns that the reader of rows knows, in any case", function()
+    local data, summary = page_of(
+      file_of("a.csv", "Wallet Address,BlockChain,Verdict\na1,eth,block\n"),
+      file_of("b.csv", "ADDR,Network,Action,RiskLevel\na2,btc,allow,low\n"),
+      file_of("c.jsonl", '{"Crypto_Address":"a3","Chain":"bsc","ACTION":"review"}\n'),
+      file_of("d.csv", "address,Verdict,action\na4,block,allow\n"),
+      file_of("e.jsonl", '{"address":"a5","action":"allow","Action":"block"}\n'),
+      file_of("f.csv", "address,action,verdict\na6,allow,denied\n")
+    )
+    assert.same({ allow = 1, review = 1, block = 1, unknown = 3 }, summary.actions)
+    for index, expected in ipairs { { "a1", "eth" }, { "a2", "btc" }, { "a3", "bsc" } } do
+      local row = row_of(data, index)
+      assert.same(expected, { row.address, row.network })
+      assert.same({}, row.others)
+    end
+    assert.equal("low", row_of(data, 2).level)
+  end)
+
+  it("takes the address and the network from the columns that it is told", function()
+    for name, content in pairs {
+      ["r.csv"] = "acct,Net,address,verdict\na1,eth,street,allow\n",
+      ["r.jsonl"] = '{"acct":"a1","NET":"eth","address":"street","verdict":"allow"}\n',
+    } do
+      local settings = { input = file_of(name, content), output = path "r.html" }
+      settings.address_column, settings.network_column = "Acct", "net"
+      assert(report.write(settings))
+      local data = json.decode(read("r.html"):match '<script type="application/json" id="data">(.-)</script>')
+      local row = row_of(data, 1)
+      assert.same({ "a1", "eth", "street" }, { row.address, row.network, row.others.address })
+    end
+    local settings = { input = file_of("r.csv", "acct,action\na,allow\n"), output = path "r.html" }
+    settings.address_column = "account"
+    local _, err = report.write(settings)
+    assert.matches("the file has no column 'account'", err.message, 1, true)
+  end)
+
+  it("reads rows with a column without a name, with meta that is a list, and with names that differ in case", function()
+    local data = page_of(
+      file_of("a.csv", "address,action,\na1,allow,\n"),
+      file_of("b.csv", ",address,action\n1,a2,allow\n"),
+      file_of("c.jsonl", '{"address":"a3","action":"allow","meta":[1]}\n'),
+      file_of("d.csv", "address,action,note,Note,addr,chain,network\na4,allow,x,y,z,bsc,eth\n")
+    )
+    for index = 1, 4 do
+      assert.equal("a" .. index, row_of(data, index).address)
+    end
+    assert.same({ note = "x", Note = "y", addr = "z", chain = "bsc" }, row_of(data, 4).others)
+    local row = row_of(page_of(file_of("f.jsonl", '{"addr":"x","address":"a1","action":"allow"}\n')), 1)
+    assert.same({ "a1", "x" }, { row.address, row.others.addr })
+    local _, err = report.write { input = file_of("e.csv", "action,x,x\nallow,1,2\n"), output = path "e.html" }
+    assert.matches("two columns are called 'x'", err.message, 1, true)
+  end)
+
   it("names the lines that it cannot read, and keeps the others", function()
     local data, summary = page_of(file_of("r.jsonl", '{"action":"allow"}\n{"action":\n[1]\n{"action":"block"}'))
     assert.equal(2, summary.rows)

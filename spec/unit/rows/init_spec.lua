@@ -55,6 +55,18 @@ describe("a file of rows", function()
     refused("id,wallett\n1,2\n", "has no column 'address', and its first line is: id,wallett; did you mean 'wallet'?")
   end)
 
+  it("is refused where a column is like that of the network and would be passed over", function()
+    for _, name in ipairs { "netwrok", "NET", "networks", "Network Name", "chain_id", "crypto chain" } do
+      local fault = "did you mean 'network'? --network-column NAME names it"
+      refused("address," .. name .. "\n" .. A .. ",bsc\n", fault)
+      refused(('{"address":"%s","%s":"bsc"}\n'):format(A, name), fault)
+      local content = "address," .. name .. "\n" .. A .. ",bsc\n"
+      assert.same({ "2 " .. A .. " bsc" }, (subjects(content, { network_column = name })))
+      assert.same({ "2 " .. A .. " eth" }, (subjects(("address,network,%s\n%s,eth,x\n"):format(name, A))))
+    end
+    assert.same({ "2 " .. A .. " nil" }, (subjects("address,note,name,network_fee,set\n" .. A .. ",a,b,c,d\n")))
+  end)
+
   it("may be exported by a spreadsheet: a byte order mark, semicolons or tabs, quotes", function()
     assert.same({ "2 " .. A .. " eth" }, (subjects('\239\187\191"address";"network"\r\n"' .. A .. '";"eth"\r\n')))
     assert.same({ "2 " .. A .. " eth" }, (subjects("address\tnetwork\n" .. A .. "\teth\n")))

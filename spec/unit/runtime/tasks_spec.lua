@@ -481,6 +481,58 @@ describe("what a task holds", function()
   end)
 end)
 
+describe("a wait that may have to block on PUC Lua 5.1", function()
+  it("returns inside pcall and iterators, and wakes its task once", function()
+    local slept = {}
+    run(function()
+      local started = runtime.now()
+      assert.is_true(pcall(sleep, 0.02))
+      assert.is_true(pcall(function()
+        assert.is_true(pcall(sleep, 0.01))
+      end))
+      for count in
+        function(_, count)
+          sleep(0.01)
+          return not count and 1 or nil
+        end
+      do
+        slept[count] = runtime.now() - started
+      end
+      slept[2] = runtime.now() - started
+      sleep(0.05)
+      slept[3] = runtime.now() - started
+    end)
+    for index, seconds in ipairs { 0.04, 0.05, 0.1 } do
+      assert.is_true(slept[index] >= seconds - 0.001, index)
+    end
+  end)
+
+  it("lets other tasks go on", function()
+    local other
+    run(function()
+      spawn(function()
+        sleep(0)
+        other = true
+      end)
+      pcall(sleep, 0.01)
+      assert.is_true(other)
+    end)
+  end)
+
+  it("fails in a metamethod, if the Lua cannot yield there, and its task ends", function()
+    local odd = setmetatable({}, {
+      __index = function()
+        sleep(0)
+        return "value"
+      end,
+    })
+    local ok, value = pcall(run, function()
+      return odd.field
+    end)
+    assert.is_truthy(value == "value" or not ok and value:find "attempt to yield across metamethod")
+  end)
+end)
+
 describe("a contained function", function()
   it("blocks where it waits, and other tasks go on", function()
     local order = {}

@@ -1,5 +1,6 @@
 -- riskscreen journal: checks, shows and replays the record of decisions.
 
+local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local configuration = require "riskscreen.cli.configuration"
 local date = require "riskscreen.util.date"
@@ -86,7 +87,7 @@ local function run_verify(context)
   return report.ok and status.done or status.block
 end
 
-local function is_shown(entry, options)
+local function is_shown(entry, options, spellings)
   local meta = entry.meta or {}
   for name, value in pairs(options.meta or {}) do
     if meta[name] ~= value then
@@ -95,7 +96,7 @@ local function is_shown(entry, options)
   end
   local time = tostring(entry.time)
   return (not options.action or entry.action == options.action)
-    and (not options.address or entry.address == options.address or entry.input == options.address)
+    and (not options.address or spellings[entry.address] or entry.input == options.address)
     and (not options.since or time >= options.since)
     and (not options["until"] or time < options["until"])
 end
@@ -106,10 +107,11 @@ local function run_show(context)
     status.misuse "give --limit or --tail, not both"
   end
   local output, count, last = context:output(entry_columns), 0, {}
+  local spellings = tables.set(addresses.spellings(options.address or "", "format"))
   for entry in journal.entries(context.arguments.journal, nil, teller(context)) do
     if count == options.limit then
       break
-    elseif is_shown(entry, options) then
+    elseif is_shown(entry, options, spellings) then
       count = count + 1
       if options.tail then
         last[count % options.tail + 1] = entry
@@ -169,7 +171,7 @@ return {
     arguments = { path_argument },
     options = {
       { name = "action", type = "string", values = actions, doc = "Only decisions with this action." },
-      { name = "address", type = "string", doc = "Only decisions about this address." },
+      { name = "address", type = "string", doc = "Only decisions about this address, in any spelling." },
       tables.merge(decision_record.meta, { doc = "Only decisions with this fact, such as case=17. Repeat it." }),
       moment_option("since", "Only from this time on: 2026-01-31, 2026-01-31T12:00:00Z, yesterday, today, 1h (ago)."),
       moment_option("until", "Only before this time."),

@@ -14,7 +14,8 @@ local FADING = 0.98 -- by each task, the longest one counts less
 local TOLERANCE = 1e-6 -- seconds; a sum of times is not exact
 local MAX_NESTING = 60 -- steps within steps; Lua's C stack holds some 200 levels
 
--- PUC Lua 5.1 cannot yield inside the iterator of a generic `for`, and makes no coroutine of a C function.
+-- PUC Lua 5.1 makes no coroutine of a C function. It cannot yield across one, such as pcall, nor inside the iterator of
+-- a generic `for`. Two more cases leave no trace on the stack: a metamethod, and an iterator that ended in a tail call.
 local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
 
 ---@class riskscreen.Pollable an object with a descriptor to poll, such as a server or another loop
@@ -101,11 +102,24 @@ local function make_ready(woken)
   announce_ready()
 end
 
+-- Whether every function on the stack may yield. Level 3 is the caller of `current`.
+local function is_yieldable()
+  local level = 3
+  local frame = debug.getinfo(level, "Sn")
+  while frame and frame.what ~= "C" and frame.name ~= "(for generator)" do
+    level = level + 1
+    frame = debug.getinfo(level, "Sn")
+  end
+  return frame == nil
+end
+
 ---The running task, if it may yield.
 ---@return riskscreen.Task|nil
 local function current()
   local me = running
-  return me and bound == 0 and this_coroutine() == me.coroutine and me or nil
+  if me and bound == 0 and this_coroutine() == me.coroutine and not (is_puc_5_1 and not is_yieldable()) then
+    return me
+  end
 end
 
 local runtime = { current = current, notice_fork = the_loop }
@@ -162,7 +176,7 @@ end
 
 local function after_resume(resumed, outer, outer_bound, ok, ...)
   running, bound = outer, outer_bound
-  if resumed.suspended then
+  if ok and resumed.suspended then
     return
   elseif not ok or coroutine.status(resumed.coroutine) == "dead" then
     finish(resumed, ok, ...)

@@ -275,6 +275,31 @@ describe("a machine that begins", function()
 end)
 
 describe("a machine that listens", function()
+  it("forgets all where a record between two others was removed, or cannot be read", function()
+    local other = new_machine(new_dict())
+    for _, spoil in ipairs {
+      function()
+        table.remove(records, #records - 1)
+      end,
+      function()
+        records[#records - 1][2][2] = records[#records - 1][2][2]:gsub("0xab", "0xcd")
+      end,
+    } do
+      other:listen(1)
+      other:listen(1)
+      local known, before = other:number(), forgotten
+      assert(machine:publish "0xab")
+      assert(machine:publish "0xef")
+      spoil()
+      other:listen(1)
+      assert.equal(before + 1, forgotten)
+      for _, address in ipairs { "0xab", "0x12" } do
+        assert.is_true(other:is_purged(address, known))
+      end
+      assert.is_false(other:is_purged("0xab", other:number()))
+    end
+  end)
+
   it("has heard of all purges only when it has read all records", function()
     local other = new_machine(new_dict())
     for number = 1, 250 do
