@@ -93,11 +93,15 @@ function M.write(path, content)
   return ok and closed, problem or fault
 end
 
+-- ENOENT, ENOTDIR, and ENAMETOOLONG of Linux and of BSD.
+local is_absence = { [2] = true, [20] = true, [36] = true, [63] = true }
+
+---Whether a file is there. One that cannot be opened may be.
 ---@param path string
 ---@return boolean
 function M.exists(path)
-  local file = io.open(path, "rb")
-  return file ~= nil and file:close()
+  local file, _, code = io.open(path, "rb")
+  return file and file:close() or not file and not is_absence[code]
 end
 
 return M
