@@ -232,8 +232,8 @@ local function with_absent_lists(settings, results)
   return results
 end
 
--- The reason of a transaction's result whose scores are needed besides its risks; nil of one without scores. Scores that
--- are null are missing knowledge, which an empty list of risks does not replace.
+-- The reason why a transaction's result is not decided by its risks alone; or nil. Scores that are null are missing
+-- knowledge, and an empty list of risks does not replace it.
 local function score_reason(result)
   local score, directions, message = result.maxScore, result.dirData, nil
   if not is_absent(score) or not is_absent(directions) then
