@@ -139,7 +139,7 @@ function M.of_failure(failure)
   -- Lua's interpreter raises this text at SIGINT. A failure of a call has it at its end, with the line that was reached:
   -- an argument or the service may have the word, too.
   local is_text = type(failure) == "string" and (" " .. message):find(" interrupted!", 1, true)
-  if is_text or message:find ":%d+: interrupted!$" then
+  if is_text or message:find ": interrupted!$" then
     return M.interrupted, "interrupted"
   elseif getmetatable(failure) == Failure then
     return failure.status, message
