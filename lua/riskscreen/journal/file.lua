@@ -56,6 +56,16 @@ local function open(path, mode)
   return file, message
 end
 
+-- The same for a file that may be new. Only its owner may write to a new one: others could add lines.
+local function open_or_make(self, path, mode)
+  local is_new = not files.exists(path)
+  local file, message = open(path, mode)
+  if file and is_new then
+    self.system.restrict(file)
+  end
+  return file, message
+end
+
 ---The head in the text of a head file, or nil.
 ---@param content string|nil
 ---@return riskscreen.JournalHead|nil
@@ -117,7 +127,7 @@ local function take_lock(self)
     end
   end
   if not file then
-    file, message = open(path, "ab")
+    file, message = open_or_make(self, path, "ab")
     file = file and file:close() and open(path, "r+b")
   end
   if not file then
@@ -240,7 +250,7 @@ local function with_lock(self, fn)
     return nil, err
   end
   local result, problem
-  local file, message = open(self.path, "a+b")
+  local file, message = open_or_make(self, self.path, "a+b")
   if not file then
     result, problem = system_failure(self, "the file cannot be opened", message)
   else
@@ -372,6 +382,8 @@ function M.new(path, settings)
   if not system then
     local message = "journal.file needs riskscreen.system, which is compiled with the library"
     return nil, errors.new("unsupported", message)
+  elseif files.is_special(path) then
+    return nil, M.failure(path, "it is a directory, a pipe or a device, and no file")
   end
   return setmetatable({
     path = path,

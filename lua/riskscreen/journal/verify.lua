@@ -94,7 +94,9 @@ end
 local function files_of(path)
   local head = read_head(path)
   local has_last = whole_files.exists(path)
-  local list, last = {}, has_last and part_of(path) or head and head.part + 1 or 1
+  local part, list = has_last and part_of(path), {}
+  local is_settled = has_last and head and not head.next and not whole_files.exists(path .. "." .. head.part)
+  local last = part or head and head.part + (is_settled and 0 or 1) or 1
   for part = 1, last - 1 do
     local older = path .. "." .. part
     if list[1] or whole_files.exists(older) then

@@ -203,6 +203,8 @@ function Rows:take_header(header, count)
   local at, positions = self:locate(names)
   if not at then
     return positions
+  elseif not self.options.needs and addresses.spellings(names[1], "format")[1] then
+    return ("it could be a header, and it begins with the address %s"):format(text.show(names[1]))
   end
   for meaning in pairs(names_of) do
     local given = self.options[meaning .. "_column"]
