@@ -97,8 +97,8 @@ local function files_of(path)
   local part, list = has_last and part_of(path), {}
   local is_settled = has_last and head and not head.next and not whole_files.exists(path .. "." .. head.part)
   local last = part or head and head.part + (is_settled and 0 or 1) or 1
-  for part = 1, last - 1 do
-    local older = path .. "." .. part
+  for number = 1, last - 1 do
+    local older = path .. "." .. number
     if list[1] or whole_files.exists(older) then
       list[#list + 1] = older
     end
@@ -368,6 +368,13 @@ function M.entries(source, address, on_fault)
       end
     end
   end
+end
+
+---The files of a journal, the oldest first; of another file, the file alone.
+---@param path string
+---@return string[]
+function M.files(path)
+  return read_head(path) and files_of(path) or { path }
 end
 
 return M
