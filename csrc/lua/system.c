@@ -5,8 +5,11 @@
 #include <lualib.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -111,6 +114,40 @@ static int system_identity(lua_State *L) {
     return 1;
 }
 
+/* system.real_path(path): the path of a file behind all links; nil where it is not there. */
+static int system_real_path(lua_State *L) {
+    char buffer[PATH_MAX];
+    if (realpath(luaL_checkstring(L, 1), buffer) == NULL) {
+        return push_result(L, false);
+    }
+    lua_pushstring(L, buffer);
+    return 1;
+}
+
+/* system.make_like(path, model): an empty new file in the place of `path`, never behind a link. It has the permissions
+ * and, where that is allowed, the owner of `model`; or those of any new file, where that is not there. */
+static int system_make_like(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    struct stat status;
+    bool has_model = stat(luaL_checkstring(L, 2), &status) == 0;
+    if (unlink(path) != 0 && errno != ENOENT) {
+        return push_result(L, false);
+    }
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, has_model ? S_IRUSR | S_IWUSR : 0666);
+    if (descriptor < 0) {
+        return push_result(L, false);
+    }
+    bool is_done = true;
+    if (has_model) {
+        bool has_owner = fchown(descriptor, status.st_uid, status.st_gid) == 0;
+        /* Bits that change who a program runs as belong to the owner. */
+        is_done = fchmod(descriptor, (status.st_mode & (has_owner ? 07777 : 0777)) | S_IWUSR) == 0;
+    }
+    int result = push_result(L, is_done);
+    (void)close(descriptor);
+    return result;
+}
+
 /* The signal that asked the program to end; 0: none yet. */
 static volatile sig_atomic_t ending_signal;
 
@@ -158,6 +195,8 @@ int luaopen_riskscreen_system(lua_State *L) {
         {"lock", system_lock},
         {"permissions", system_permissions},
         {"identity", system_identity},
+        {"real_path", system_real_path},
+        {"make_like", system_make_like},
         {"catch_end", system_catch_end},
         {"ending", system_ending},
         {"process", system_process},

@@ -170,6 +170,9 @@ end
 local function set(values, setting, written, source, rank)
   local before, value = values[setting.name], option_of.value(setting.option, written)
   local shown, place = written, source
+  if not text.is_utf8(written) then
+    status.misuse(("%s (from %s) is not UTF-8"):format(setting.name, source))
+  end
   if setting.option.is_repeated then
     value = tables.concat(before and before.value or {}, { written })
     shown = before and before.text .. ", " .. written or written
@@ -289,8 +292,8 @@ function M.write(configuration, name, list)
   if list[1] then
     check_value(values, setting)
   end
-  -- The new file has the permissions of the old one; a first one is for its owner alone.
-  local prepare = 'umask 077; p=\'%s\'; mkdir -p -- "${p%%/*}"; cp -p -- "$p" "$p.new" 2>/dev/null || : >"$p.new"'
+  -- The first profile is for its owner alone; later ones have the permissions of the one before.
+  local prepare = 'umask 077; p=\'%s\'; mkdir -p -- "${p%%/*}"; test -e "$p" || : >"$p"'
   os.execute((prepare:format((path:gsub("'", "'\\''")))))
   status.ensure_written(files.write(path, (content:gsub("^\n", ""))))
   return path

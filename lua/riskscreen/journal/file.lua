@@ -372,6 +372,8 @@ function M.new(path, settings)
   if not system then
     local message = "journal.file needs riskscreen.system, which is compiled with the library"
     return nil, errors.new("unsupported", message)
+  elseif files.is_special(path) then
+    return nil, M.failure(path, "it is a directory, a pipe or a device, and no file")
   end
   return setmetatable({
     path = path,

@@ -47,6 +47,7 @@ local function build_list(context, settings, failed)
     warn_of(context, report or err.report)
   end
   if not report then
+    failed = err.kind == "storage" and status.unknown or failed
     status.fail(err.report and err.report.invalid > 0 and status.invalid_rows or failed, err.message)
   end
   local record = tables.pick(report, report_columns)
@@ -161,6 +162,9 @@ return {
       { status = status.unknown, what = "the source cannot be fetched or is refused; the old list is as it was" },
       invalid_rows,
     },
+    written = function(context)
+      return update.written(context.options.output)
+    end,
     run = run_update,
   },
   {

@@ -22,14 +22,11 @@ local function run(context)
   for index, name in ipairs(sources) do
     sources[index] = name == "-" and context.world.input or name
   end
-  local summary, err = report.write(rows.options_of(context.options, {
+  local summary = status.ensure(report.write(rows.options_of(context.options, {
     input = sources,
     output = path == "-" and context.world.out or path,
     title = context.options.title,
-  }))
-  if not summary then
-    status.misuse(err.message)
-  end
+  })))
   for _, note in ipairs(summary.notes) do
     context:warn(note)
   end
