@@ -94,9 +94,9 @@ end
 local function files_of(path)
   local head = read_head(path)
   local has_last = whole_files.exists(path)
-  local part, list = has_last and part_of(path), {}
+  local seen, list = has_last and part_of(path), {}
   local is_settled = has_last and head and not head.next and not whole_files.exists(path .. "." .. head.part)
-  local last = part or head and head.part + (is_settled and 0 or 1) or 1
+  local last = seen or head and head.part + (is_settled and 0 or 1) or 1
   for part = 1, last - 1 do
     local older = path .. "." .. part
     if list[1] or whole_files.exists(older) then
@@ -163,6 +163,7 @@ local function open(source, tell)
   if is_store(source) then
     paths, each = { "store" }, lines_of_store(source)
   elseif type(source) == "string" then
+    source = whole_files.behind_links(source)
     paths, new_name = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
