@@ -57,6 +57,16 @@ local function open(path, mode)
   return file, message
 end
 
+-- The same for a file that may be new. Only its owner may write to a new one: others could add lines.
+local function open_or_make(self, path, mode)
+  local is_new = not files.exists(path)
+  local file, message = open(path, mode)
+  if file and is_new then
+    self.system.restrict(file)
+  end
+  return file, message
+end
+
 ---The head in the text of a head file, or nil.
 ---@param content string|nil
 ---@return riskscreen.JournalHead|nil
@@ -118,7 +128,7 @@ local function take_lock(self)
     end
   end
   if not file then
-    file, message = open(path, "ab")
+    file, message = open_or_make(self, path, "ab")
     file = file and file:close() and open(path, "r+b")
   end
   if not file then
@@ -238,7 +248,7 @@ end
 local function with_lock(self, fn)
   if not self.is_resolved then
     -- All names of a journal have one lock: that of the file behind the links, which therefore has to be there.
-    local made = open(self.path, "ab")
+    local made = open_or_make(self, self.path, "ab")
     self.is_resolved = made and made:close() or false
     self.path = files.behind_links(self.path)
   end
@@ -247,7 +257,7 @@ local function with_lock(self, fn)
     return nil, err
   end
   local result, problem
-  local file, message = open(self.path, "a+b")
+  local file, message = open_or_make(self, self.path, "a+b")
   if not file then
     result, problem = system_failure(self, "the file cannot be opened", message)
   else

@@ -354,6 +354,14 @@ describe("a journal", function()
     end
   end)
 
+  it("makes files into which nobody else can write, also where a daemon has no umask", function()
+    local writer = program.start("journal_writer", { path, "40", "4000" }, { before = "umask 0" })
+    writer:close()
+    for _, name in ipairs { path, path .. ".head" } do
+      assert.equal(tonumber("640", 8), require("riskscreen.system").permissions(name), name)
+    end
+  end)
+
   it("keeps the chain when it rotates", function()
     local journal = open { max_size = 1500 }
     record_some(journal, 20)
