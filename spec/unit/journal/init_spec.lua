@@ -432,6 +432,28 @@ describe("a journal", function()
     assert.is_true(#report.files > 1)
   end)
 
+  it("takes the lines of programs that name it by links", function()
+    local directory = assert(path:match "^.*/")
+    local first, second = directory .. "first.jsonl", directory .. "second.jsonl"
+    os.execute(("ln -s %s %s; ln -s first.jsonl %s"):format(path, first, second))
+    local writers = {}
+    for index, name in ipairs { path, first, second } do
+      writers[index] = program.start("journal_writer", { name, "40", "4000" })
+    end
+    for _, writer in ipairs(writers) do
+      for line in writer:lines() do
+        assert.matches("^made ", line)
+      end
+      writer:close()
+    end
+    for _, name in ipairs { path, first, second } do
+      local report = assert(journals.verify(name))
+      assert.same({ true, 120 }, { report.ok, report.lines })
+    end
+    assert.is_nil(io.open(first .. ".head"))
+    assert.is_nil(io.open(first .. ".1"))
+  end)
+
   it("waits for another writer only so long", function()
     local journal = open { lock_timeout = 0.01, on_failure = function() end }
     local system = require "riskscreen.system"
