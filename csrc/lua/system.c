@@ -5,8 +5,10 @@
 #include <lualib.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -111,6 +113,22 @@ static int system_identity(lua_State *L) {
     return 1;
 }
 
+/* system.link_target(path): the file to which a symbolic link leads in the end; nil for a path that is no link. */
+static int system_link_target(lua_State *L) {
+    struct stat status;
+    char target[PATH_MAX];
+    luaL_checktype(L, 1, LUA_TSTRING);
+    if (lstat(lua_tostring(L, 1), &status) != 0 || !S_ISLNK(status.st_mode)) {
+        lua_pushnil(L);
+        return 1;
+    }
+    if (realpath(lua_tostring(L, 1), target) == NULL) {
+        return push_result(L, false);
+    }
+    lua_pushstring(L, target);
+    return 1;
+}
+
 /* The signal that asked the program to end; 0: none yet. */
 static volatile sig_atomic_t ending_signal;
 
@@ -152,17 +170,12 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},
-        {"sync", system_sync},
-        {"truncate", system_truncate},
-        {"lock", system_lock},
-        {"permissions", system_permissions},
-        {"identity", system_identity},
-        {"catch_end", system_catch_end},
-        {"ending", system_ending},
-        {"process", system_process},
-        {"variables", system_variables},
-        {NULL, NULL},
+        {"columns", system_columns},         {"sync", system_sync},
+        {"truncate", system_truncate},       {"lock", system_lock},
+        {"permissions", system_permissions}, {"identity", system_identity},
+        {"link_target", system_link_target}, {"catch_end", system_catch_end},
+        {"ending", system_ending},           {"process", system_process},
+        {"variables", system_variables},     {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

@@ -35,6 +35,18 @@ function M.failure(path, message, reason)
   return errors.new("storage", shown, { reason = reason or "io" })
 end
 
+---The name under which a journal's file is locked and rotated: all programs have the same, also those that name a link.
+---@param path string
+---@return string
+---@return string|nil problem of a link that leads to no file
+function M.real_path(path)
+  local system, target, problem = optional "riskscreen.system", nil, nil
+  if system then
+    target, problem = system.link_target(path)
+  end
+  return target or path, problem
+end
+
 -- The error of a failed call of the system, by the system's message.
 local function system_failure(self, what, message)
   local reason = "io"
@@ -373,8 +385,12 @@ function M.new(path, settings)
     local message = "journal.file needs riskscreen.system, which is compiled with the library"
     return nil, errors.new("unsupported", message)
   end
+  local real, problem = M.real_path(path)
+  if problem then
+    return nil, M.failure(path, "the link leads to no file: " .. problem)
+  end
   return setmetatable({
-    path = path,
+    path = real,
     settings = tables.without(settings, "key"),
     hash = lines.hasher(settings.key),
     system = system,

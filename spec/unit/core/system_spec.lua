@@ -53,6 +53,18 @@ describe("riskscreen.system", function()
     assert.equal(tonumber("600", 8), system.permissions(path))
   end)
 
+  it("follows a symbolic link to its end, and says why it cannot", function()
+    local link, dangling = path .. ".link", path .. ".dangling"
+    os.execute(("ln -s '%s' '%s.middle' && ln -s '%s.middle' '%s'"):format(path, link, link, link))
+    os.execute(("ln -s '%s.missing' '%s'"):format(path, dangling))
+    local target, none, missing = system.link_target(link), system.link_target(path), system.link_target(path .. ".x")
+    local nothing, message = system.link_target(dangling)
+    os.execute(("rm '%s' '%s.middle' '%s'"):format(link, link, dangling))
+    assert.equal(path, target)
+    assert.same({}, { none, missing, nothing })
+    assert.matches("No such file", message)
+  end)
+
   it("finds no terminal behind a file", function()
     assert.is_nil(system.columns(file))
   end)

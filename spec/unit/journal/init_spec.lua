@@ -56,6 +56,30 @@ describe("a journal", function()
     client:close()
   end
 
+  it("is one journal under the name of a link, with one lock, one head and one row of files", function()
+    local link = temporary.path "link.jsonl"
+    record_some(open(), 1)
+    assert(os.execute(("ln -s %s %s"):format(path, link)))
+    local one, other = open { max_size = 1500 }, assert(journals.file(link, { clock = clock, max_size = 1500 }))
+    for _ = 1, 5 do
+      record_some(one, 1)
+      record_some(other, 1)
+    end
+    one:close()
+    other:close()
+    assert.is_nil(io.open(link .. ".head"))
+    assert.is_truthy(io.open(path .. ".2"))
+    for _, name in ipairs { path, link } do
+      local report = journals.verify(name)
+      assert.same({ true, 11 }, { report.ok, report.lines })
+    end
+    local dangling = temporary.path "dangling.jsonl"
+    assert(os.execute(("ln -s %s.none %s"):format(path, dangling)))
+    local none, err = journals.file(dangling)
+    assert.is_nil(none)
+    assert.matches("the link leads to no file: ", err.message, 1, true)
+  end)
+
   it("has a line for each decision of a client", function()
     local journal = open()
     local client = riskscreen.sandbox.client { journal = journal, retry = false }
