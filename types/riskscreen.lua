@@ -464,6 +464,7 @@ local riskscreen_Response = {}
 ---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
 ---@field uncertain? boolean a request that may have taken effect is not sent again
 ---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
+---@field submission? { kind: riskscreen.TransactionKind, customId?: string, hash?: string, network?: string } of a transaction that the store keeps, and that cannot be awaited
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
@@ -1271,6 +1272,11 @@ function riskscreen.journal.verify(source, options) end
 ---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a fault raises an error object
 ---@return fun(): riskscreen.JournalEntry|nil
 function riskscreen.journal.entries(source, address, on_fault) end
+
+---The files of a journal, the oldest first; of another file, the file alone.
+---@param path string
+---@return string[]
+function riskscreen.journal.files(path) end
 
 ---Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal with `record = true`.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store

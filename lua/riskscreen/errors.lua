@@ -29,6 +29,8 @@ local tables = require "riskscreen.util.tables"
 ---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
 ---@field uncertain? boolean a request that may have taken effect is not sent again
 ---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
+---@field submission? { kind: riskscreen.TransactionKind, customId?: string, hash?: string, network?: string } of a
+---transaction that the store keeps, and that cannot be awaited
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one

@@ -257,6 +257,13 @@ local function align(wanted, answered, network)
   return aligned
 end
 
+-- Names the entry of a list in which a fault is: its number alone is that on one page.
+local function entry_at(data, place)
+  local entry = type(data) == "table" and data[tonumber(place:match "^%[(%d+)%]")]
+  local address = type(entry) == "table" and entry.address
+  return type(address) == "string" and ", in the entry of " .. text.show(address) or ""
+end
+
 -- A function that gives the payload in its final form, or nil and the fault.
 local function payload_reader(operation, extend)
   if not operation.data then
@@ -272,7 +279,7 @@ local function payload_reader(operation, extend)
     end
     local fault, place = check(data)
     if fault then
-      return nil, "data" .. place .. " " .. fault
+      return nil, "data" .. place .. " " .. fault .. entry_at(data, place)
     end
     local message = mismatch(operation, parameters, data, extend)
     if message then

@@ -35,18 +35,6 @@ function M.failure(path, message, reason)
   return errors.new("storage", shown, { reason = reason or "io" })
 end
 
----The name under which a journal's file is locked and rotated: all programs have the same, also those that name a link.
----@param path string
----@return string
----@return string|nil problem of a link that leads to no file
-function M.real_path(path)
-  local system, target, problem = optional "riskscreen.system", nil, nil
-  if system then
-    target, problem = system.link_target(path)
-  end
-  return target or path, problem
-end
-
 -- The error of a failed call of the system, by the system's message.
 local function system_failure(self, what, message)
   local reason = "io"
@@ -64,6 +52,16 @@ local function open(path, mode)
   local file, message = io.open(path, mode)
   if file then
     file:setvbuf "no" -- a line is handed to the system as a whole, or not at all
+  end
+  return file, message
+end
+
+-- The same for a file that may be new. Only its owner may write to a new one: others could add lines.
+local function open_or_make(self, path, mode)
+  local is_new = not files.exists(path)
+  local file, message = open(path, mode)
+  if file and is_new then
+    self.system.restrict(file)
   end
   return file, message
 end
@@ -129,7 +127,7 @@ local function take_lock(self)
     end
   end
   if not file then
-    file, message = open(path, "ab")
+    file, message = open_or_make(self, path, "ab")
     file = file and file:close() and open(path, "r+b")
   end
   if not file then
@@ -252,7 +250,7 @@ local function with_lock(self, fn)
     return nil, err
   end
   local result, problem
-  local file, message = open(self.path, "a+b")
+  local file, message = open_or_make(self, self.path, "a+b")
   if not file then
     result, problem = system_failure(self, "the file cannot be opened", message)
   else
@@ -384,13 +382,11 @@ function M.new(path, settings)
   if not system then
     local message = "journal.file needs riskscreen.system, which is compiled with the library"
     return nil, errors.new("unsupported", message)
-  end
-  local real, problem = M.real_path(path)
-  if problem then
-    return nil, M.failure(path, "the link leads to no file: " .. problem)
+  elseif files.is_special(path) then
+    return nil, M.failure(path, "it is a directory, a pipe or a device, and no file")
   end
   return setmetatable({
-    path = real,
+    path = path,
     settings = tables.without(settings, "key"),
     hash = lines.hasher(settings.key),
     system = system,

@@ -69,7 +69,7 @@ local M = {
 ---@param name string
 ---@return string
 function M.plain_name(name)
-  return (text.trim(name):lower():gsub("[%s-]+", "_"))
+  return (text.lower(text.trim(name)):gsub("[%s-]+", "_"))
 end
 
 local plain_name = M.plain_name
@@ -286,7 +286,7 @@ local function lower(network)
   if type(network) ~= "string" then
     return network
   end
-  network = text.trim(network):lower()
+  network = text.lower(text.trim(network))
   return network ~= "" and network or nil
 end
 

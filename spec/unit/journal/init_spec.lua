@@ -56,30 +56,6 @@ describe("a journal", function()
     client:close()
   end
 
-  it("is one journal under the name of a link, with one lock, one head and one row of files", function()
-    local link = temporary.path "link.jsonl"
-    record_some(open(), 1)
-    assert(os.execute(("ln -s %s %s"):format(path, link)))
-    local one, other = open { max_size = 1500 }, assert(journals.file(link, { clock = clock, max_size = 1500 }))
-    for _ = 1, 5 do
-      record_some(one, 1)
-      record_some(other, 1)
-    end
-    one:close()
-    other:close()
-    assert.is_nil(io.open(link .. ".head"))
-    assert.is_truthy(io.open(path .. ".2"))
-    for _, name in ipairs { path, link } do
-      local report = journals.verify(name)
-      assert.same({ true, 11 }, { report.ok, report.lines })
-    end
-    local dangling = temporary.path "dangling.jsonl"
-    assert(os.execute(("ln -s %s.none %s"):format(path, dangling)))
-    local none, err = journals.file(dangling)
-    assert.is_nil(none)
-    assert.matches("the link leads to no file: ", err.message, 1, true)
-  end)
-
   it("has a line for each decision of a client", function()
     local journal = open()
     local client = riskscreen.sandbox.client { journal = journal, retry = false }
@@ -375,6 +351,14 @@ describe("a journal", function()
       record_some(open(), 2)
       local report = journals.verify(path)
       assert.same({ 1, 2, true }, { report.first, report.head.seq, report.ok })
+    end
+  end)
+
+  it("makes files into which nobody else can write, also where a daemon has no umask", function()
+    local writer = program.start("journal_writer", { path, "40", "4000" }, { before = "umask 0" })
+    writer:close()
+    for _, name in ipairs { path, path .. ".head" } do
+      assert.equal(tonumber("640", 8), require("riskscreen.system").permissions(name), name)
     end
   end)
 

@@ -2,6 +2,7 @@
 -- the account's lists.
 
 local addresses = require "riskscreen.address"
+local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
@@ -113,16 +114,9 @@ local function run_import(context)
   return add(context, rows)
 end
 
-local function run_export(context)
-  local client = context:client()
-  local out = context.options.output and io.open(context.options.output, "wb")
-  if context.options.output and not out then
-    status.misuse("the file cannot be written: " .. context.options.output)
-  end
-  context.format = context.format == "table" and "csv" or context.format
-  context.world = out and tables.merge(context.world, { out = out }) or context.world
+local function export(context)
   local output = context:output(export_columns)
-  for item in client.blacklist:each({ pageSize = 100 }, { timeout = context.options.timeout }) do
+  for item in context:client().blacklist:each({ pageSize = 100 }, { timeout = context.options.timeout }) do
     local risks = {}
     for index, risk in ipairs(item.risks ~= json.null and item.risks or {}) do
       risks[index] = ("%s/%s"):format(risk.riskLevel or "?", risk.riskType or "?")
@@ -130,9 +124,23 @@ local function run_export(context)
     output:add { address = item.address, network = item.network, risks = risks[1] and risks or nil }
   end
   output:finish()
-  if out and not out:close() then
-    status.fail(status.unknown, "the file cannot be written: " .. context.options.output)
+end
+
+local function run_export(context)
+  local path = context.options.output
+  context.format = context.format == "table" and "csv" or context.format
+  if not path or path == "-" then
+    return export(context)
   end
+  local out, finish = files.replace(path)
+  status.ensure_written(out, finish)
+  context.world = tables.merge(context.world, { out = out })
+  local ok, failure = pcall(export, context)
+  local written, problem = finish(ok)
+  if not ok then
+    error(failure, 0)
+  end
+  status.ensure_written(written, problem)
 end
 
 local timeout_option = option_of.pick(options.call, { "timeout" })[1]
@@ -172,7 +180,10 @@ return {
   {
     name = "blacklist export",
     summary = "Write the whole blacklist as CSV, for blacklist import.",
-    options = { option_of.text("output", "FILE", "File to write; by default stdout.", "o"), timeout_option },
+    options = {
+      option_of.text("output", "FILE", "File to write, replaced once the list is complete; by default stdout.", "o"),
+      timeout_option,
+    },
     examples = { { line = "blacklist export -o blacklist.csv", what = "Into a file" } },
     run = run_export,
   },

@@ -50,7 +50,7 @@ end
 local function open(path, synchronous)
   local opened, err = store.sqlite { path = path, synchronous = synchronous }
   if not opened then
-    status.misuse(("the state %s cannot be opened: %s"):format(path, tostring(err)))
+    status.fail(status.unknown, ("the state %s cannot be opened: %s"):format(path, tostring(err)))
   end
   return opened
 end
