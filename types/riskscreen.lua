@@ -439,6 +439,7 @@ local riskscreen_ScreenAllRequest = {}
 ---@field pagination? table
 ---@field cached boolean
 ---@field times? table<string, number>
+---@field is_sandbox? boolean the sandbox in this process answered, and no service
 local riskscreen_Response = {}
 
 ---@class riskscreen.Error
@@ -472,6 +473,7 @@ local riskscreen_Response = {}
 ---@field decision? riskscreen.Decision of a local list that forbids the request
 ---@field absent? boolean of a successful answer that leaves out the list it is about
 ---@field reason? string of a store, a journal or Redis: why it failed, such as "full" or "locked"
+---@field is_sandbox? boolean the sandbox in this process failed, and no service
 ---@field page? integer of a list: the page at which the walk stopped
 local riskscreen_Error = {}
 
@@ -615,7 +617,7 @@ function riskscreen_Run:stop() end
 ---@field error? riskscreen.Error the failure that decided, or that left the decision undetermined
 ---@field errors? table<riskscreen.LookupName, riskscreen.Error> every lookup that failed
 ---@field not_offered? riskscreen.LookupName[] lookups that the service does not offer for the network
----@field source? "list" a local list has decided, without a call
+---@field source? "list"|"sandbox" a local list has decided, without a call; or a policy about what the sandbox answered
 ---@field degraded boolean a rule turned a failure or an unrecognised value into the action, or an allow list decided
 ---@field cached boolean
 ---@field stale boolean

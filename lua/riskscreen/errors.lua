@@ -38,6 +38,7 @@ local tables = require "riskscreen.util.tables"
 ---@field decision? riskscreen.Decision of a local list that forbids the request
 ---@field absent? boolean of a successful answer that leaves out the list it is about
 ---@field reason? string of a store, a journal or Redis: why it failed, such as "full" or "locked"
+---@field is_sandbox? boolean the sandbox in this process failed, and no service
 ---@field page? integer of a list: the page at which the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]

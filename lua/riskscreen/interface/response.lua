@@ -33,6 +33,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field pagination? table
 ---@field cached boolean
 ---@field times? table<string, number>
+---@field is_sandbox? boolean the sandbox in this process answered, and no service
 
 ---@class riskscreen.Context
 ---@field clock fun(): number Unix seconds

@@ -25,6 +25,7 @@ local ROTATED = "rotated" -- in place of a result: the lines belong into the nex
 ---@field private dirty boolean lines came after the head was written
 ---@field repaired integer torn lines that were removed
 ---@field private is_checked boolean the end of the file was checked once
+---@field private is_resolved boolean `path` has no links
 local File = {}
 File.__index = File
 
@@ -245,6 +246,12 @@ end
 
 -- Runs a function with the lock, the open file, the head and the size.
 local function with_lock(self, fn)
+  if not self.is_resolved then
+    -- All names of a journal have one lock: that of the file behind the links, which therefore has to be there.
+    local made = open_or_make(self, self.path, "ab")
+    self.is_resolved = made and made:close() or false
+    self.path = files.behind_links(self.path)
+  end
   local lock_file, err = take_lock(self)
   if not lock_file then
     return nil, err
@@ -394,6 +401,7 @@ function M.new(path, settings)
     dirty = false,
     repaired = 0,
     is_checked = false,
+    is_resolved = false,
   }, File)
 end
 

@@ -163,6 +163,7 @@ local function open(source, tell)
   if is_store(source) then
     paths, each = { "store" }, lines_of_store(source)
   elseif type(source) == "string" then
+    source = whole_files.behind_links(source)
     paths, new_name = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
@@ -374,7 +375,8 @@ end
 ---@param path string
 ---@return string[]
 function M.files(path)
-  return read_head(path) and files_of(path) or { path }
+  local target = whole_files.behind_links(path)
+  return read_head(target) and files_of(target) or { path }
 end
 
 return M

@@ -275,7 +275,7 @@ function Policy:decide(results, other)
     errors = results.errors and next(failures) and failures or nil,
     not_offered = results.not_offered and next(results.not_offered) and tables.sorted_keys(results.not_offered),
     degraded = degraded,
-  })
+  }, other)
 end
 
 ---Decides from a risk assessment alone, as `decide { risk = record }` does. Most assessments have one risk whose reason

@@ -41,6 +41,15 @@ function M.places(path)
   return target, target .. ".part"
 end
 
+---The path beside which the other files of a file stand, such as a lock: that of the file, if a link names it.
+---@param path string
+---@return string
+function M.behind_links(path)
+  local target, parent = M.places(path), M.places(path:match "^.*/" or ".")
+  local is_plain = M.is_special(path) or target == parent .. "/" .. path:match "[^/]*$"
+  return is_plain and path or target
+end
+
 ---Begins to replace a whole file: what is not complete never stands under its name. A link stays a link, and the new
 ---file has the permissions of the old one. What is no file of bytes is written directly.
 ---@param path string

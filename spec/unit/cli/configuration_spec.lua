@@ -175,7 +175,8 @@ describe("the configuration", function()
   end)
 
   it("refuses a variable with a word of a setting", function()
-    for name in ("DENY DENY_LIST DENYLIST LISTS BLOCKLIST POLICY_FILE POLICY_CASES NETWORKS ENDPOINTS_KYT"):gmatch "%S+" do
+    local names = "DENY DENY_LIST DENYLIST LISTS BLOCKLIST POLICY_FILE POLICY_CASES NETWORKS ENDPOINTS_KYT"
+    for name in names:gmatch "%S+" do
       local status, _, err = run({ "networks" }, { env = { ["RISKSCREEN_" .. name] = KEY } })
       assert.equal(4, status, name)
       assert.matches(("the variable RISKSCREEN_%s is unknown"):format(name), err, 1, true)

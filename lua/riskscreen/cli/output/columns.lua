@@ -21,11 +21,11 @@ local is_action = tables.set { "action", "after", "before" }
 
 local M = {}
 
----The text of a cell. A number keeps all of its digits.
+---The text of a cell, with all digits of a number. A null in a list has no text.
 ---@param value any
 ---@return string
 function M.text(value)
-  return type(value) == "number" and json.number(value) or tostring(value)
+  return type(value) == "number" and json.number(value) or value ~= nil and tostring(value) or ""
 end
 
 -- A value as one text: "high / scam / Provider; low / porn".

@@ -1,9 +1,9 @@
 -- A table for people: aligned, no wider than the terminal, each row one line. If its columns do not fit even when they
 -- are cut, each record is a block of "name  value" lines.
 
-local columns_of = require "riskscreen.cli.output.columns"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local text_of = require("riskscreen.cli.output.columns").text
 
 local GAP = "  "
 local LONGEST_CELL = 4096 -- bytes
@@ -34,7 +34,7 @@ local function cut(cell, limit)
 end
 
 local function printable(value)
-  return value == nil and "" or text.printable(columns_of.text(value), LONGEST_CELL)
+  return text.printable(text_of(value), LONGEST_CELL)
 end
 
 -- The widths that make a table fit, or nil: the columns that may be cut have one greatest width.
