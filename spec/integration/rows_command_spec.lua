@@ -231,9 +231,12 @@ describe("riskscreen list update", function()
     return "<sdnList><sdnEntry><uid>1</uid><idList>" .. table.concat(ids) .. "</idList></sdnEntry></sdnList>"
   end
 
+  local function update_from(url, output, ...)
+    return run { "list", "update", "-o", output, "--url", url, "--json", ... }
+  end
+
   local function update(output, ...)
-    local url = (...) == "--url" and select(2, ...) or server.url .. "/sdn.xml"
-    return run { "list", "update", "-o", output, "--url", url, "--json", select((...) == "--url" and 3 or 1, ...) }
+    return update_from(server.url .. "/sdn.xml", output, ...)
   end
 
   it("fetches, asks only for changes, and takes no list that has lost its entries", function()
@@ -268,12 +271,12 @@ describe("riskscreen list update", function()
       [server.url .. "/z"] = "/z",
     } do
       answer["/lists/a/sdn?q=/1"] = { status = 302, headers = { Location = location } }
-      local status, _, err = update(temporary.path "ofac.rsl", "--url", server.url .. "/lists/a/sdn?q=/1")
+      local status, _, err = update_from(server.url .. "/lists/a/sdn?q=/1", temporary.path "ofac.rsl")
       assert.equal(0, status, err)
       assert.equal(target, requests[#requests].target)
     end
     answer["/lists/a/sdn?q=/1"] = { status = 302, headers = { Location = "mailto:x" } }
-    local status, _, err = update(temporary.path "ofac.rsl", "--url", server.url .. "/lists/a/sdn?q=/1")
+    local status, _, err = update_from(server.url .. "/lists/a/sdn?q=/1", temporary.path "ofac.rsl")
     assert.equal(3, status)
     assert.matches("the service redirects to a URL that must be", err, 1, true)
   end)
@@ -283,10 +286,10 @@ describe("riskscreen list update", function()
     answer["/sdn.xml"] = { headers = { ETag = '"1"' }, body = ofac(10) }
     answer["/other.xml"] = { headers = { ETag = '"1"' }, body = ofac(12) }
     assert.equal(0, (update(output)))
-    assert.equal(0, (update(output, "--url", server.url .. "/other.xml")))
+    assert.equal(0, (update_from(server.url .. "/other.xml", output)))
     assert.equal(12, lists.load(output).facts.entries)
     temporary.write(output .. ".source", ofac(11))
-    assert.equal(0, (update(output, "--url", server.url .. "/other.xml")))
+    assert.equal(0, (update_from(server.url .. "/other.xml", output)))
     assert.is_nil(requests[#requests].headers["if-none-match"])
     assert.equal(12, lists.load(output).facts.entries)
   end)
@@ -297,7 +300,7 @@ describe("riskscreen list update", function()
       asked[#asked + 1] = settings.base_url.origin
       return { status = asked[2] and 200 or 302, headers = { location = server.url .. "/sdn.xml" }, text = ofac(10) }
     end
-    local status, _, err = update(output, "--url", "https://risk.example/sdn.xml")
+    local status, _, err = update_from("https://risk.example/sdn.xml", output)
     runtime.fetch = kept -- luacheck: ignore 122
     assert.equal(3, status)
     assert.matches("redirects from https to http", err, 1, true)

@@ -373,7 +373,8 @@ function Run:go(client)
     return self:exit_status()
   end
   if self.state then
-    local position = self.state.progress.position
+    -- Where the run was ended, answers of the state are not in the output yet.
+    local position = self.state.progress.position + (errors.is(failure) and 0 or self.waiting)
     local rows = text.count(position, "row", progress_line.grouped(position))
     self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
