@@ -161,6 +161,13 @@ describe("screen --file", function()
       remove()
     end)
 
+    it("says how many rows have an answer when it is ended", function()
+      local output, status = screen(SLOW, 40, "kill -INT $run")
+      assert.equal(130, status)
+      local rows = tonumber(output:match "stopped after (%d+) rows; the same command with %-%-resume goes on")
+      assert.is_true(rows >= 35, output)
+    end)
+
     it("asks again for those alone, and has each answer in its place, however often it is ended", function()
       local common = "--keep customer --concurrency 2 --set retry=false "
       local output, status = screen(common .. SLOW, 150, sandbox.stop)

@@ -138,6 +138,18 @@ describe("riskscreen kyt", function()
     assert.is_nil((out .. err .. read "names.jsonl"):find(key, 1, true))
   end)
 
+  it("says what it has submitted when it is ended", function()
+    local served = cli.sandbox()
+    local line = "env %s riskscreen kyt screen %s -n eth --timeout 20 --set endpoints.kyt_result.method=GET "
+      .. "--set endpoints.kyt_result.path=/sandbox/v1/kyt/result --set polling.first=0.01 2> $TMP/ended.txt & "
+      .. "until grep -q result %s; do sleep 0.01; done; kill -INT $!; wait $!; status=$?; cat $TMP/ended.txt; "
+      .. "(exit $status)"
+    local output, status = shell(line:format(served.environment, HASH, served.log))
+    served.close()
+    assert.equal(130, status)
+    assert.matches("the transaction was submitted: kyt wait sandbox%-request%-%d+\n", output)
+  end)
+
   it("says that the default policy has no rule about scores, and is unknown", function()
     local output, status = shell(("riskscreen kyt screen %s -n eth"):format(HASH))
     assert.equal(3, status)

@@ -134,6 +134,45 @@ describe("a file of rows in the command", function()
     end
   end)
 
+  it("keeps columns under any name of theirs, but none that the results have", function()
+    local path = file('{"wallet":"' .. address(1) .. '","Note":"x","meta":"y"}\n', "in.jsonl")
+    local line = { "screen", "--sandbox", "-n", "eth", "--file", path, "-o", "-", "--jsonl", "--keep" }
+    local function keep(...)
+      local arguments = { unpack(line) }
+      for _, argument in ipairs { ... } do
+        arguments[#arguments + 1] = argument
+      end
+      return run(arguments)
+    end
+    local status, out, err = keep "wallet,note,meta"
+    assert.equal(0, status, err)
+    local record = cjson.decode(out)
+    assert.same({ address(1), "x", "y" }, { record.wallet, record.note, record.meta })
+    for _, arguments in ipairs { { "Action" }, { "note,Note" }, { "meta", "--meta", "case=17" } } do
+      status, _, err = keep(unpack(arguments))
+      assert.equal(4, status, arguments[1])
+      assert.matches("the results have a column", err, 1, true)
+    end
+  end)
+
+  it("is not screened by options that contradict each other", function()
+    local path = file("address\n" .. address(1) .. "\n")
+    local line = { "screen", "--sandbox", "-n", "eth", "--file", path, "-q" }
+    assert.equal(0, (run(line)))
+    line[#line + 1] = "--force"
+    for message, arguments in pairs {
+      ["give one of them"] = { "--resume" },
+      ["give a --timeout above 12.5"] = { "--rate", "0.08" },
+    } do
+      line[9], line[10] = arguments[1], arguments[2]
+      local status, _, err = run(line)
+      assert.equal(4, status)
+      assert.matches(message, err, 1, true)
+    end
+    line[9], line[10] = "--rate=0.08", "--timeout=13"
+    assert.equal(0, (run(line)))
+  end)
+
   it("adds up the lists of a profile, of the environment and of flags", function()
     local paths = {}
     for number = 1, 5 do
@@ -220,6 +259,26 @@ describe("riskscreen list update", function()
     file.body = ofac(4)
     assert.equal(0, (update(output, "--max-shrink", "1")))
     assert.equal(4, lists.load(output).facts.entries)
+  end)
+
+  it("follows each kind of redirect", function()
+    answer.default = { body = ofac(3) }
+    for location, target in pairs {
+      ["sdn.xml"] = "/lists/a/sdn.xml",
+      ["?x=/y"] = "/lists/a/sdn?x=/y",
+      ["/sdn.xml"] = "/sdn.xml",
+      [server.url:match "//.*" .. "/z/sdn.xml"] = "/z/sdn.xml",
+      [server.url .. "/z"] = "/z",
+    } do
+      answer["/lists/a/sdn?q=/1"] = { status = 302, headers = { Location = location } }
+      local status, _, err = update_from(server.url .. "/lists/a/sdn?q=/1", temporary.path "ofac.rsl")
+      assert.equal(0, status, err)
+      assert.equal(target, requests[#requests].target)
+    end
+    answer["/lists/a/sdn?q=/1"] = { status = 302, headers = { Location = "mailto:x" } }
+    local status, _, err = update_from(server.url .. "/lists/a/sdn?q=/1", temporary.path "ofac.rsl")
+    assert.equal(3, status)
+    assert.matches("the service redirects to a URL that must be", err, 1, true)
   end)
 
   it("asks for the whole file where another one was fetched before, or what was fetched is damaged", function()

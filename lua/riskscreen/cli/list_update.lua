@@ -28,6 +28,18 @@ local function split(url)
   return base, base and (target:find "^/" and target or "/" .. target) or reason
 end
 
+-- The URL of a redirection from a target of an origin.
+local function resolved(location, origin, target)
+  if location:find "^%a[%w+.-]*:" then
+    return location
+  elseif location:find "^//" then
+    return origin:match "^[^/]*" .. location
+  elseif not location:find "^/" then
+    location = target:match(location:find "^%?" and "^[^?]*" or "^[^?]*/") .. location
+  end
+  return origin .. location
+end
+
 local function write(path, content)
   status.ensure_written(files.write(path, content))
 end
@@ -35,9 +47,11 @@ end
 -- The answer to a request, after redirects; none leads from https to http.
 local function fetch(url, headers, settings)
   local is_secure = url:find "^https:" ~= nil
-  for _ = 0, MAX_REDIRECTS do
+  for redirections = 0, MAX_REDIRECTS do
     local base, target = split(url)
-    if not base then
+    if not base and redirections > 0 then
+      status.fail(status.unknown, "the service redirects to a URL that " .. target)
+    elseif not base then
       status.misuse("the URL of the list " .. target) -- it may hold a password
     elseif is_secure and not base.origin:find "^https:" then
       status.fail(status.unknown, "the service redirects from https to http")
@@ -51,8 +65,7 @@ local function fetch(url, headers, settings)
     elseif not redirects[reply.status] or not reply.headers.location then
       return reply
     end
-    local location = reply.headers.location
-    url = location:find "^/" and base.origin .. location or location
+    url = resolved(reply.headers.location, base.origin, target)
   end
   status.fail(status.unknown, ("the service redirects more than %d times"):format(MAX_REDIRECTS))
 end

@@ -443,7 +443,7 @@ function Rows:field(row, name)
   local plain = plain_name(name)
   local position = self.positions and self.positions[plain]
   if position == nil then
-    for own_name, value in pairs(row.fields) do
+    for own_name, value in pairs(row.value or row.fields) do
       if own_name == name or plain_name(own_name) == plain then
         return value
       end

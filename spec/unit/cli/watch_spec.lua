@@ -39,6 +39,13 @@ describe("riskscreen watch", function()
     assert.equal("", out)
   end)
 
+  it("throws no change away", function()
+    local status, _, err = run { "watch", "--sandbox", "--file", path, "-n", "eth", "--once", "-q" }
+    assert.equal(4, status)
+    assert.matches("--webhook or --command", err, 1, true)
+    assert.same({ "customers.csv" }, temporary.names())
+  end)
+
   it("gives each change to a command, and keeps it where the command fails", function()
     local got = temporary.path "got"
     local function watch(command)

@@ -6,6 +6,7 @@ local operations = require "riskscreen.interface.operations"
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
 local policies = require "riskscreen.policy"
+local riskscreen = require "riskscreen"
 local screen = require "riskscreen.client.screen"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
@@ -41,7 +42,7 @@ end
 
 -- The client's own policy is for addresses; a policy of scores decides about results alone.
 local function open(context)
-  return context:client { policy = false }
+  return context:client { policy = false, store = riskscreen.store.memory() }
 end
 
 local columns = columns_of.named { "requestId", "customId", "action", "maxScore", "reasons", "source" }
@@ -91,7 +92,17 @@ end
 local function run_screen(context)
   local parameters = parameters_of(context)
   return decide(context, parameters.network, function(client)
-    return client.kyt:screen(parameters, option_of.values(call_options, context.options))
+    local call = option_of.values(call_options, context.options)
+    local ok, result, other = pcall(client.kyt.screen, client.kyt, parameters, call)
+    if not ok then -- it was interrupted: what was submitted is paid
+      for _, transaction in client.kyt:kept() do
+        if transaction and transaction.requestId then
+          context:warn("the transaction was submitted: kyt wait " .. transaction.requestId)
+        end
+      end
+      error(result, 0)
+    end
+    return result, other
   end)
 end
 

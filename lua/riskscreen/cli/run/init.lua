@@ -373,7 +373,8 @@ function Run:go(client)
     return self:exit_status()
   end
   if self.state then
-    local position = self.state.progress.position
+    -- Where the run was ended, answers of the state are not in the output yet.
+    local position = self.state.progress.position + (errors.is(failure) and 0 or self.waiting)
     local rows = text.count(position, "row", progress_line.grouped(position))
     self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
@@ -389,6 +390,10 @@ local function limit_rate(context)
   local rate = context:setting "rate_limit.rate"
   if rate then
     local timeout = options.timeout or context:setting "timeout" or DEFAULT_TIMEOUT
+    if rate * timeout < 1 then
+      local message = "a rate of %g has less than one request in the timeout of %g seconds: give a --timeout above %g"
+      status.misuse(message:format(rate, timeout, 1 / rate))
+    end
     options.concurrency = math.max(1, math.min(options.concurrency, math.floor(rate * timeout / 4)))
   end
 end

@@ -5,6 +5,7 @@ local decision_record = require "riskscreen.cli.decision_record"
 local earlier_results = require "riskscreen.cli.run.earlier"
 local files = require "riskscreen.util.files"
 local identities = require "riskscreen.cli.run.identity"
+local rows = require "riskscreen.rows"
 local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
@@ -25,11 +26,13 @@ local M = {}
 function M.columns(keep, source, meta)
   local columns = tables.concat({ { name = "line" } }, decision_record.columns(source, meta), { { name = "time" } })
   local own = tables.set(tables.pluck(columns, "name"))
+  own.meta = meta and true -- the facts of the command are the record's
   for _, name in ipairs(keep or {}) do
-    if own[name] then
-      status.misuse(("--keep: the results have a column %s of their own"):format(text.show(name)))
+    local plain = rows.plain_name(name) -- two columns that differ in their case could not be read again
+    if own[plain] then
+      status.misuse(("--keep: the results have a column %s of their own"):format(text.show(plain)))
     end
-    columns[#columns + 1] = { name = name }
+    own[plain], columns[#columns + 1] = true, { name = name }
   end
   return columns
 end
@@ -112,6 +115,9 @@ end
 function M.open(run, path, identity)
   local options = run.context.options
   local state_path, resumes = path .. STATE, options.resume or options.retry_failed
+  if resumes and options.force then
+    status.misuse "--force starts again, --resume and --retry-failed go on: give one of them"
+  end
   local has_results, has_state = files.exists(path), files.exists(state_path)
   if not resumes and not options.force and (has_results or has_state) then
     local there = has_results and path or state_path
