@@ -87,7 +87,7 @@ describe("riskscreen blacklist", function()
     write("objects.jsonl", ('{"address":"%s","network":"eth","risks":[{"riskLevel":"high"}]}\n'):format(first))
     output, status = shell "riskscreen blacklist import $TMP/objects.jsonl"
     assert.equal(5, status)
-    assert.matches("risks must be such as high/scam (got 'a table')", output, 1, true)
+    assert.matches("risks must be such as high/scam (got 'riskLevel high')", output, 1, true)
   end)
 
   it("refuses a risk that is none", function()
