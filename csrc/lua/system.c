@@ -114,6 +114,19 @@ static int system_identity(lua_State *L) {
     return 1;
 }
 
+/* system.kind(path): "file", "directory", "pipe", or "device" for all others, also behind a link. */
+static int system_kind(lua_State *L) {
+    struct stat status;
+    if (stat(luaL_checkstring(L, 1), &status) != 0) {
+        return push_result(L, false);
+    }
+    lua_pushstring(L, S_ISREG(status.st_mode)    ? "file"
+                      : S_ISDIR(status.st_mode)  ? "directory"
+                      : S_ISFIFO(status.st_mode) ? "pipe"
+                                                 : "device");
+    return 1;
+}
+
 /* system.real_path(path): the path of a file behind all links; nil where it is not there. */
 static int system_real_path(lua_State *L) {
     char buffer[PATH_MAX];
@@ -195,6 +208,7 @@ int luaopen_riskscreen_system(lua_State *L) {
         {"lock", system_lock},
         {"permissions", system_permissions},
         {"identity", system_identity},
+        {"kind", system_kind},
         {"real_path", system_real_path},
         {"make_like", system_make_like},
         {"catch_end", system_catch_end},

@@ -22,7 +22,7 @@ end
 -- Ends the command if a file is the journal, also by links.
 local function refuse_journal(context, file)
   local journal = context:setting "journal"
-  if journal and (rows.are_one(file, journal) or rows.are_one(file, journal .. ".head")) then
+  if journal and (rows.are_one(file, journal) or rows.are_one(file, files.behind_link(journal) .. ".head")) then
     local other = type(file) == "string" and file or "a standard stream"
     status.misuse(("the journal %s is also %s: give the journal a file of its own"):format(journal, other))
   end
@@ -41,6 +41,15 @@ function M.refuse_loss(context)
       end
     end
     refuse_journal(context, output)
+  end
+end
+
+---Ends the command if a file that it reads again is a stream, a pipe or a device.
+---@param path string
+---@param flag string
+function M.refuse_stream(path, flag)
+  if path == "-" or files.is_special(path) then
+    status.misuse(("%s cannot be read again: %s must name a file"):format(path, flag))
   end
 end
 

@@ -94,7 +94,7 @@ end
 local function files_of(path)
   local head = read_head(path)
   local has_last = whole_files.exists(path)
-  local list, last = {}, has_last and part_of(path) or head and head.part + 1 or 1
+  local list, last = {}, has_last and part_of(path) or head and head.part + (has_last and 0 or 1) or 1
   for part = 1, last - 1 do
     local older = path .. "." .. part
     if list[1] or whole_files.exists(older) then
@@ -161,6 +161,7 @@ local function open(source, tell)
   if is_store(source) then
     paths, each = { "store" }, lines_of_store(source)
   elseif type(source) == "string" then
+    source = whole_files.behind_link(source)
     paths, new_name = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)

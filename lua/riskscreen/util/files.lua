@@ -2,6 +2,9 @@
 
 local optional = require "riskscreen.util.optional"
 
+-- Numbers of the system's errors: no such file, a file in the place of a folder, a name that is too long.
+local is_missing = { [2] = true, [20] = true, [36] = true }
+
 local M = {}
 
 ---The content of a file.
@@ -19,25 +22,38 @@ function M.read(path, most)
   return content or (not problem and "") or nil, problem
 end
 
----Whether a path names something that is no file of bytes: a directory, a pipe or a device.
+---What a path names, also behind a link; nil where nothing is there.
+---@param path string
+---@return "file"|"directory"|"pipe"|"device"|nil
+function M.kind(path)
+  local system = optional "riskscreen.system"
+  return system and system.kind(path) or nil
+end
+
+---Whether a path names something that is no file of bytes.
 ---@param path string
 ---@return boolean
 function M.is_special(path)
-  local system = optional "riskscreen.system"
-  local identity, missing = nil, "no system"
-  if system then
-    identity, missing = system.identity(path)
-  end
-  return identity == nil and missing == nil
+  return (M.kind(path) or "file") ~= "file"
 end
 
----The path of a file behind its links, and the one beside it where a new content is written before it replaces the old.
+---The file to which a symbolic link leads; or the path as it is.
+---@param path string
+---@return string
+function M.behind_link(path)
+  local system = optional "riskscreen.system"
+  local real = M.kind(path) == "file" and system.real_path(path)
+  local folder, name = path:match "^(.-)([^/]*)$"
+  local plain = real and system.real_path(folder ~= "" and folder or ".")
+  return plain and real ~= plain:gsub("/$", "") .. "/" .. name and real or path
+end
+
+---The path of a file behind its link, and the one beside it where a new content is written before it replaces the old.
 ---@param path string
 ---@return string target
 ---@return string unfinished
 function M.places(path)
-  local system = optional "riskscreen.system"
-  local target = system and system.real_path(path) or path
+  local target = M.behind_link(path)
   return target, target .. ".part"
 end
 
@@ -93,11 +109,12 @@ function M.write(path, content)
   return ok and closed, problem or fault
 end
 
+---Whether there is a file, or may be one: what cannot be read must not count as missing.
 ---@param path string
 ---@return boolean
 function M.exists(path)
-  local file = io.open(path, "rb")
-  return file ~= nil and file:close()
+  local file, _, code = io.open(path, "rb")
+  return file ~= nil and file:close() or not is_missing[code]
 end
 
 return M

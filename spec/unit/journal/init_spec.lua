@@ -2,6 +2,7 @@
 local digest = require "riskscreen.address.digest"
 local journals = require "riskscreen.journal"
 local json = require "riskscreen.json"
+local lfs = require "lfs"
 local program = require "spec.support.program"
 local riskscreen = require "riskscreen"
 local secrecy_key = riskscreen.sandbox.default_key
@@ -422,6 +423,24 @@ describe("a journal", function()
     assert.is_true(report.ok)
     assert.equal(120, report.lines)
     assert.is_true(#report.files > 1)
+  end)
+
+  it("has one lock under all its names, and a symbolic link stays one", function()
+    local decision = riskscreen.policy():decide { risk = { risks = {} } }
+    local link = path .. ".link"
+    assert(open():append(decision))
+    assert(lfs.link(path, link, true))
+    local by_link = assert(journals.file(link, { lock_timeout = 0.01, on_failure = function() end }))
+    local lock = assert(io.open(path .. ".head", "a+b"))
+    assert(require("riskscreen.system").lock(lock))
+    assert.equal("busy", select(2, by_link:append(decision)).reason)
+    lock:close()
+    assert(by_link:append(decision))
+    assert(by_link:rotate())
+    assert(by_link:append(decision))
+    assert.equal("link", lfs.symlinkattributes(link, "mode"))
+    assert.is_nil(lfs.attributes(link .. ".head"))
+    assert.equal(4, journals.verify(path).lines) -- one tells of the decision that was lost
   end)
 
   it("waits for another writer only so long", function()

@@ -442,6 +442,7 @@ function M.run(context)
   if not path and (context.options.resume or context.options.retry_failed) then
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
+    inputs.refuse_stream(path, "-o")
     local opened, failure = pcall(output.open, run, path, identities.of(context, run.input, run.format, client, source))
     if not opened then
       run:close()
