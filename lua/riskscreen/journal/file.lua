@@ -375,7 +375,7 @@ function M.new(path, settings)
   end
   local kind = files.kind(path)
   if kind == "directory" or kind == "pipe" then
-    return nil, M.failure(path, "it is a " .. kind)
+    return nil, M.failure(path, "Is a " .. kind) -- as the system says of a directory
   end
   return setmetatable({
     path = files.behind_link(path), -- all names of a journal have one lock
