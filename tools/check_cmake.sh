@@ -54,6 +54,17 @@ consumer() {
   equal "block block" "$("$directory/consumer/host_c") $("$directory/consumer/host_cpp")"
 }
 consumer -DCMAKE_PREFIX_PATH="$prefix" -DLUA=lua5.4
+
+# The installed package takes every libcurl that the build takes.
+mkdir "$directory/modules"
+cat >"$directory/modules/FindCURL.cmake" <<'END'
+include(FindPackageHandleStandardArgs)
+set(CURL_VERSION_STRING 7.74.0)
+find_package_handle_standard_args(CURL REQUIRED_VARS CURL_VERSION_STRING VERSION_VAR CURL_VERSION_STRING)
+add_library(CURL::libcurl INTERFACE IMPORTED)
+END
+step cmake -S spec/packages/consumer -B "$directory/oldest_libcurl" -DHOST="$host" -DCMAKE_PREFIX_PATH="$prefix" -DLUA=lua5.4 \
+  -DCMAKE_MODULE_PATH="$directory/modules"
 if [ "${1:-}" = --all ]; then
   link luajit
   consumer -DCMAKE_PREFIX_PATH="$prefix" -DLUA=luajit

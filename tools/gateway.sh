@@ -61,8 +61,8 @@ cat <<TEXT
 
 The gateway answers on $gateway; Ctrl-C ends it. Try:
 
-curl -i '$gateway/withdraw?network=eth&address=$(address clean-eth)'
-curl -i '$gateway/withdraw?network=eth&address=$(address type-sanction)'
+curl -i -X POST '$gateway/withdraw?network=eth&address=$(address clean-eth)'
+curl -i -X POST '$gateway/withdraw?network=eth&address=$(address type-sanction)'
 curl '$gateway/metrics'
 
 TEXT

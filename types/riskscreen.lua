@@ -439,6 +439,7 @@ local riskscreen_ScreenAllRequest = {}
 ---@field pagination? table
 ---@field cached boolean
 ---@field times? table<string, number>
+---@field is_sandbox? boolean the sandbox in this process answered, and no service
 local riskscreen_Response = {}
 
 ---@class riskscreen.Error
@@ -464,6 +465,7 @@ local riskscreen_Response = {}
 ---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
 ---@field uncertain? boolean a request that may have taken effect is not sent again
 ---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
+---@field submission? { kind: riskscreen.TransactionKind, customId?: string, hash?: string, network?: string } of a transaction that the store keeps, and that cannot be awaited
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
@@ -471,6 +473,7 @@ local riskscreen_Response = {}
 ---@field decision? riskscreen.Decision of a local list that forbids the request
 ---@field absent? boolean of a successful answer that leaves out the list it is about
 ---@field reason? string of a store, a journal or Redis: why it failed, such as "full" or "locked"
+---@field is_sandbox? boolean the sandbox in this process failed, and no service
 ---@field page? integer of a list: the page at which the walk stopped
 local riskscreen_Error = {}
 
@@ -614,7 +617,7 @@ function riskscreen_Run:stop() end
 ---@field error? riskscreen.Error the failure that decided, or that left the decision undetermined
 ---@field errors? table<riskscreen.LookupName, riskscreen.Error> every lookup that failed
 ---@field not_offered? riskscreen.LookupName[] lookups that the service does not offer for the network
----@field source? "list" a local list has decided, without a call
+---@field source? "list"|"sandbox" a local list has decided, without a call; or a policy about what the sandbox answered
 ---@field degraded boolean a rule turned a failure or an unrecognised value into the action, or an allow list decided
 ---@field cached boolean
 ---@field stale boolean
@@ -1271,6 +1274,11 @@ function riskscreen.journal.verify(source, options) end
 ---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a fault raises an error object
 ---@return fun(): riskscreen.JournalEntry|nil
 function riskscreen.journal.entries(source, address, on_fault) end
+
+---The files of a journal, the oldest first; of another file, the file alone.
+---@param path string
+---@return string[]
+function riskscreen.journal.files(path) end
 
 ---Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal with `record = true`.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store

@@ -95,6 +95,13 @@ static int system_permissions(lua_State *L) {
     return 1;
 }
 
+/* system.restrict(file): takes from a file all permissions but those of 0640. A daemon may have no umask. */
+static int system_restrict(lua_State *L) {
+    int descriptor = fileno(check_file(L));
+    struct stat status;
+    return push_result(L, fstat(descriptor, &status) == 0 && fchmod(descriptor, status.st_mode & 0640) == 0);
+}
+
 /* system.identity(path_or_file): a text that is the same for all names of one regular file; nil for others. */
 static int system_identity(lua_State *L) {
     struct stat status;
@@ -202,20 +209,13 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},
-        {"sync", system_sync},
-        {"truncate", system_truncate},
-        {"lock", system_lock},
-        {"permissions", system_permissions},
-        {"identity", system_identity},
-        {"kind", system_kind},
-        {"real_path", system_real_path},
-        {"make_like", system_make_like},
-        {"catch_end", system_catch_end},
-        {"ending", system_ending},
-        {"process", system_process},
-        {"variables", system_variables},
-        {NULL, NULL},
+        {"columns", system_columns},         {"sync", system_sync},
+        {"truncate", system_truncate},       {"lock", system_lock},
+        {"permissions", system_permissions}, {"restrict", system_restrict},
+        {"identity", system_identity}, {"kind", system_kind},       {"real_path", system_real_path},
+        {"make_like", system_make_like},     {"catch_end", system_catch_end},
+        {"ending", system_ending},           {"process", system_process},
+        {"variables", system_variables},     {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

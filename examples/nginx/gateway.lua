@@ -28,6 +28,7 @@ local gate = gates.new {
   dict = "riskscreen",
   webhook = inbox,
   on_unknown = "block", -- an unknown decision: no withdrawal
+  methods = { "POST" }, -- an application may read the address of another method in another place
   address = { argument = "address" },
   network = { argument = "network" },
   variables = { action = "verdict", source = "verdict_source" },

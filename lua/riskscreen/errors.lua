@@ -29,6 +29,8 @@ local tables = require "riskscreen.util.tables"
 ---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
 ---@field uncertain? boolean a request that may have taken effect is not sent again
 ---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
+---@field submission? { kind: riskscreen.TransactionKind, customId?: string, hash?: string, network?: string } of a
+---transaction that the store keeps, and that cannot be awaited
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
@@ -36,6 +38,7 @@ local tables = require "riskscreen.util.tables"
 ---@field decision? riskscreen.Decision of a local list that forbids the request
 ---@field absent? boolean of a successful answer that leaves out the list it is about
 ---@field reason? string of a store, a journal or Redis: why it failed, such as "full" or "locked"
+---@field is_sandbox? boolean the sandbox in this process failed, and no service
 ---@field page? integer of a list: the page at which the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]

@@ -91,10 +91,17 @@ describe("./dev gateway", function()
 
   it("lets no request pass that names no address, or two", function()
     local clean = scenario("clean-eth").address
-    assert.equal(403, get("/withdraw?network=eth").status)
-    assert.equal(403, get("/withdraw?network=eth&address=0x12").status)
+    local post = { body = "" }
+    assert.equal(403, get("/withdraw?network=eth", post).status)
+    assert.equal(403, get("/withdraw?network=eth&address=0x12", post).status)
     local twice = ("/withdraw?network=eth&address=%s&address=%s"):format(clean, scenario("high-eth").address)
-    assert.equal(403, get(twice).status)
+    assert.equal(403, get(twice, post).status)
+  end)
+
+  it("takes a withdrawal by POST alone", function()
+    local target = "/withdraw?network=eth&address=" .. scenario("clean-eth").address
+    assert.equal(200, get(target, { body = "" }).status)
+    assert.equal(403, get(target).status)
   end)
 
   it("looks at both ends of a transfer", function()

@@ -39,6 +39,10 @@ describe_if("./dev fleet", function()
       local dead = select(2, commands.run(command .. "dead --csv"):gsub("\n", "")) - 1
       rows = dead + select(2, commands.run("cat " .. results):gsub("\r\n", "")) - 1
     until rows >= 274 or socket.gettime() > deadline
+    local purge = ("curl -s -w '%%{http_code}' '127.0.0.1:%d/purge?%s'"):format(port, path:match "address=.*")
+    local purged = commands.run(purge)
+    commands.run(("redis-cli -s '%s' shutdown nosave 2>&1"):format(url:sub(#"unix:" + 1)))
+    local not_purged = commands.run(purge)
     local directory = results:match "^(.*)/"
     os.execute("kill " .. process)
     repeat
@@ -51,6 +55,8 @@ describe_if("./dev fleet", function()
     assert.is_true(second == "sent, redis\n" or second == "sent, lru\n")
     assert.matches("274 rows: 274 added", added)
     assert.equal(274, rows)
+    assert.equal("true\n200", purged)
+    assert.matches("^riskscreen: storage: .*\n500$", not_purged)
     for number = port, port + 1 do
       assert.is_nil(socket.connect("127.0.0.1", number))
     end

@@ -21,11 +21,20 @@ function M.run(command)
   return text, tonumber(status)
 end
 
--- The environment that the pages tell the reader to set.
+-- The environment that the pages about nginx tell the reader to set.
 local ENVIRONMENT = "RISKSCREEN_ACCESS_KEY=sandbox-key WEBHOOK_SECRET=a-secret-of-the-documentation "
   .. "RISKSCREEN_FLEET_KEY=a-key-of-the-documentation "
 
----Runs the Lua blocks of a page as one program, in a process of its own.
+-- The lines of docs/README.md that set the environment of the Lua blocks.
+local function exports()
+  local lines = {}
+  for _, block in ipairs(pages.blocks "docs/README.md") do
+    lines[#lines + 1] = block.language == "sh" and block.text or nil
+  end
+  return table.concat(lines)
+end
+
+---Runs the Lua blocks of a page as one program, in a process of its own. It has the variables of docs/README.md alone.
 ---@param blocks riskscreen.spec.Block[]
 ---@return table<integer, string> outputs by the line of the block
 ---@return integer status
@@ -36,8 +45,9 @@ function M.run_lua(blocks)
   file:write(pages.program(blocks))
   file:close()
   local server = pages.program(blocks):find "REDIS_URL" and redis.start()
-  local environment = ENVIRONMENT .. (server and "REDIS_URL=" .. server.url or "")
-  local output, status = M.run(("%s timeout 30 %s %s 2>%s"):format(environment, interpreter, path, errors))
+  local environment = "unset RISKSCREEN_ACCESS_KEY REDIS_URL\n" .. exports()
+  local own = server and "REDIS_URL=" .. server.url or ""
+  local output, status = M.run(("%s%s timeout 30 %s %s 2>%s"):format(environment, own, interpreter, path, errors))
   if server then
     server:stop()
   end
@@ -99,6 +109,7 @@ local kinds = {
   { '^eval "%$%(%./dev env', accepted },
   { "^sudo luarocks ", is_checked_by_install },
   { "^export RISKSCREEN_[%u_]+=", accepted },
+  { "^export REDIS_URL=", accepted }, -- the Lua blocks run with it
   { "^sudo [-E ]*/usr/sbin/nginx ", accepted }, -- the page's configuration is started from its nginx block
   { "^curl .*%-%-retry%-connrefused ", accepted }, -- the sandbox of the test is up
   { "^nginx %-e stderr %-p examples/nginx ", accepted }, -- spec/in_nginx/gateway_nginx.lua starts it

@@ -298,6 +298,7 @@ local function run(state, route, built, target, options, parameters)
   local elapsed = now() - started
   result.operation, result.sent, result.elapsed, result.attempts =
     route.name, call.sent or false, elapsed, call.requests
+  result.is_sandbox = state.is_sandbox
   stats:finish(call, route.label, "failed", elapsed, result.kind)
   if state.hooks.error then
     tell_failure(call, "error", result, { attempts = call.requests, elapsed = elapsed, gave_up = call.gave_up })

@@ -184,6 +184,7 @@ function M.send(call, at, hedged, fresh)
   end
   made.value, made.size, made.http_version = nil, nil, nil
   made.pagination, made.elapsed, made.attempts, made.cached = other, answered - call.started, call.requests, false
+  made.is_sandbox = call.state.is_sandbox
   return value, made
 end
 

@@ -102,12 +102,33 @@ end
 
 local is_variable = tables.set(variables)
 
+-- Words of settings: of those with a flag all of them, without "s" at the end, and of others the name of the group.
+local words = {}
+for _, setting in ipairs(M.settings) do
+  local name = setting.has_flag and setting.name or setting.name:match "^[^.]+"
+  for word in name:upper():gmatch(setting.has_flag and "%u%u%u+" or ".+") do
+    words[(word:gsub("S$", ""))] = true
+  end
+end
+
+-- Kubernetes makes such variables for a service whose name begins with ours.
+local function is_of_kubernetes(rest)
+  return rest:find "SERVICE_HOST$" or rest:find "SERVICE_PORT" or rest:find "PORT$" or rest:find "PORT_%d+_%u+"
+end
+
+-- A variable that may be meant as a setting must be one: a deny list that does not count would let addresses pass.
 local function check_variables(names)
   for _, name in ipairs(names) do
     local rest = name:match("^" .. PREFIX .. "(.*)$")
-    local nearest = rest and not is_variable[rest] and text.nearest(rest, variables)
-    if nearest then
-      status.misuse(("the variable %s is unknown; did you mean '%s'?"):format(text.printable(name), PREFIX .. nearest))
+    if rest and not is_variable[rest] and not is_of_kubernetes(rest) then
+      local hint, is_ours = text.did_you_mean(rest, variables), false
+      for word in pairs(words) do
+        is_ours = is_ours or rest:upper():find(word, 1, true)
+      end
+      if hint ~= "" or is_ours then
+        hint = hint ~= "" and hint:gsub("'", "%0" .. PREFIX, 1) or "; riskscreen config list shows all settings"
+        status.misuse(("the variable %s is unknown%s"):format(text.printable(name), hint))
+      end
     end
   end
 end

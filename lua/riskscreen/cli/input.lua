@@ -22,7 +22,7 @@ end
 -- Ends the command if a file is the journal, also by links.
 local function refuse_journal(context, file)
   local journal = context:setting "journal"
-  if journal and (rows.are_one(file, journal) or rows.are_one(file, files.behind_link(journal) .. ".head")) then
+  if journal and (rows.are_one(file, journal) or rows.are_one(file, files.behind_links(journal) .. ".head")) then
     local other = type(file) == "string" and file or "a standard stream"
     status.misuse(("the journal %s is also %s: give the journal a file of its own"):format(journal, other))
   end

@@ -97,7 +97,7 @@ local function add_option(place, option, target, choice)
       result[target] = tables.concat(result[target] or {}, { written })
     end)
   end
-  return element:count "0-1"
+  return element:count("0-1"):overwrite(false)
 end
 
 -- A flag that ends the parse: argparse passes on no error objects, so the text is left in `choice`.

@@ -33,6 +33,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field pagination? table
 ---@field cached boolean
 ---@field times? table<string, number>
+---@field is_sandbox? boolean the sandbox in this process answered, and no service
 
 ---@class riskscreen.Context
 ---@field clock fun(): number Unix seconds
@@ -257,6 +258,13 @@ local function align(wanted, answered, network)
   return aligned
 end
 
+-- Names the entry of a list in which a fault is: its number alone is that on one page.
+local function entry_at(data, place)
+  local entry = type(data) == "table" and data[tonumber(place:match "^%[(%d+)%]")]
+  local address = type(entry) == "table" and entry.address
+  return type(address) == "string" and ", in the entry of " .. text.show(address) or ""
+end
+
 -- A function that gives the payload in its final form, or nil and the fault.
 local function payload_reader(operation, extend)
   if not operation.data then
@@ -272,7 +280,7 @@ local function payload_reader(operation, extend)
     end
     local fault, place = check(data)
     if fault then
-      return nil, "data" .. place .. " " .. fault
+      return nil, "data" .. place .. " " .. fault .. entry_at(data, place)
     end
     local message = mismatch(operation, parameters, data, extend)
     if message then

@@ -16,6 +16,7 @@ local SLACK = 1 -- seconds beyond its timeout after which a poll under way is ta
 ---@field settings table the client's
 ---@field private runtime table the client's
 ---@field private fetch? fun(options: table): table|nil, table asks the service once; absent where only events bring it
+---@field private is_sandbox? boolean the sandbox in this process answers
 ---@field private waiters? riskscreen.webhook.Waiters of the inbox
 ---@field private outcome? { result: table, source: "poll"|"webhook"|"submission", response?: table, event?: table }
 ---@field private last? table the latest result whose status was not final
@@ -206,7 +207,9 @@ function Pending:await(seconds, options)
   if not outcome then
     local stop = new_stop(self, told)
     self.told = self.stop
-    return nil, stop and stop.error or timed_out(self, seconds, started)
+    local err = stop and stop.error or timed_out(self, seconds, started)
+    err.is_sandbox = self.is_sandbox
+    return nil, err
   end
   local response = outcome.response or {}
   return outcome.result,
@@ -218,11 +221,12 @@ function Pending:await(seconds, options)
       attempts = self.polls,
       elapsed = self.runtime.now() - started,
       cached = false,
+      is_sandbox = self.is_sandbox,
     }
 end
 
 ---A result that nobody awaits yet. Events that the inbox has kept for it are taken at once.
----@param state { settings: table, runtime: table, hide_key: fun(foreign: string): string } the client's
+---@param state riskscreen.State the client's
 ---@param submission riskscreen.Submission
 ---@param fetch? fun(options: table): table|nil, table
 ---@param delay number seconds until the first poll
@@ -234,6 +238,7 @@ function M.new(state, submission, fetch, delay)
     settings = settings,
     runtime = runtime,
     hide_key = state.hide_key,
+    is_sandbox = state.is_sandbox,
     fetch = fetch,
     waiters = settings.inbox and settings.inbox.waiters,
     signal = runtime.tasks.signal(),
@@ -252,14 +257,14 @@ function M.new(state, submission, fetch, delay)
 end
 
 ---A transaction whose result came with the answer to its submission.
----@param state { settings: table, runtime: table, hide_key: fun(foreign: string): string } the client's
+---@param state riskscreen.State the client's
 ---@param submission riskscreen.Submission
 ---@param result table
 ---@param response table
 ---@return riskscreen.Pending
 function M.finished(state, submission, result, response)
   local settings = tables.merge(state.settings, { inbox = false }) -- no event is expected
-  local pending = M.new({ settings = settings, runtime = state.runtime, hide_key = state.hide_key }, submission, nil, 0)
+  local pending = M.new(tables.merge(state, { settings = settings }), submission, nil, 0)
   pending.outcome = { result = result, source = "submission", response = response }
   return pending
 end

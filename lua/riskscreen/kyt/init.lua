@@ -209,11 +209,14 @@ local function kept_transaction(state, entry)
   if content.state == "finished" then
     result, err = submitting.result_of(state, submission, content.result)
   elseif content.state ~= "submitted" or not submission.requestId then
-    local message = "the transaction may have been submitted: another program or task submits it, or ended meanwhile"
+    local message = "%s may have been submitted: another program or task submits it, or ended meanwhile"
+    local name = submission.customId or submission.hash
+    local subject = "the transaction" .. (name and " " .. state.hide_key(text.show(name)) or "")
     local ticket = submitting.ticket_before(state, submission)
-    err = errors.new("cancelled", message, { uncertain = true, sent = true, ticket = ticket })
+    err = errors.new("cancelled", message:format(subject), { uncertain = true, sent = true, ticket = ticket })
   end
   if err then
+    err.submission = tables.pick(submission, { "kind", "customId", "hash", "network" })
     return nil, err
   end
   local pending = result and awaiting.finished(state, submission, result, {}) or pending_of(state, submission)

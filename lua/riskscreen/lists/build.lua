@@ -2,6 +2,7 @@
 local check = require "riskscreen.options.check"
 local core = require "riskscreen.util.core"
 local errors = require "riskscreen.errors"
+local exists = require("riskscreen.util.files").exists
 local files = require "riskscreen.lists.file"
 local options = require "riskscreen.options.lists"
 local rows = require "riskscreen.rows"
@@ -44,8 +45,12 @@ local function finish(writer, path, settings, report)
   if written and written.entries == 0 and not settings.allow_empty then
     problem = "it would have no entry"
   elseif written then
-    local before = files.open(settings.output, { kind = "allow" })
-    problem = before and files.shrinkage(before.facts.entries, written.entries, settings.max_shrink)
+    local before, fault = files.open(settings.output, { kind = "allow" })
+    if before then
+      problem = files.shrinkage(before.facts.entries, written.entries, settings.max_shrink)
+    elseif settings.max_shrink < 1 and exists(settings.output) then
+      problem = fault .. ". So its entries cannot be counted: remove it, or set max_shrink to 1"
+    end
   end
   local is_named = not problem
   if is_named then

@@ -32,7 +32,7 @@ local SIMULATED = "the sandbox answered: this is no real result"
 ---@field error? riskscreen.Error the failure that decided, or that left the decision undetermined
 ---@field errors? table<riskscreen.LookupName, riskscreen.Error> every lookup that failed
 ---@field not_offered? riskscreen.LookupName[] lookups that the service does not offer for the network
----@field source? "list" a local list has decided, without a call
+---@field source? "list"|"sandbox" a local list has decided, without a call; or a policy about what the sandbox answered
 ---@field degraded boolean a rule turned a failure or an unrecognised value into the action, or an allow list decided
 ---@field cached boolean
 ---@field stale boolean
@@ -106,9 +106,11 @@ end
 ---The decision of a policy: the worst of its reasons.
 ---@param reasons riskscreen.Reason[]
 ---@param fields table of the decision; the caller gives the table away
+---@param other? riskscreen.Response|riskscreen.Error of the call whose result was decided
 ---@return riskscreen.Decision
-function M.of_reasons(reasons, fields)
+function M.of_reasons(reasons, fields, other)
   reasons = M.worst_first(reasons)
+  fields.source = type(other) == "table" and other.is_sandbox and "sandbox" or nil
   fields.action, fields.reasons = reasons[1].action, reasons
   for index = 1, fields.error and 0 or #reasons do
     fields.error = fields.error or reasons[index].error
@@ -161,11 +163,16 @@ function M.risks(decision, hide)
   return tables.sorted_keys(risks)
 end
 
----A copy of a decision.
+---A copy of a decision, with reasons of its own. The record is the same table.
 ---@param decision riskscreen.Decision
 ---@return riskscreen.Decision
 function M.copy(decision)
-  return setmetatable(tables.copy(decision), Decision)
+  local copy = setmetatable(tables.copy(decision), Decision)
+  copy.reasons = {}
+  for index, reason in ipairs(decision.reasons) do
+    copy.reasons[index] = tables.copy(reason)
+  end
+  return copy
 end
 
 return M

@@ -278,7 +278,7 @@ function ScorePolicy:decide(result, other)
     reasons, degraded = tables.concat(reasons, about_risks.reasons), degraded or about_risks.degraded
   end
   local elapsed = type(other) == "table" and other.elapsed
-  return decision.of_reasons(reasons, { record = result, error = err, degraded = degraded, elapsed = elapsed })
+  return decision.of_reasons(reasons, { record = result, error = err, degraded = degraded, elapsed = elapsed }, other)
 end
 
 local function part_of(compiled)

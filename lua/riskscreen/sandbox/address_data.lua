@@ -80,6 +80,21 @@ local function pick(draw, list)
   return list[draw(#list) + 1]
 end
 
+---A list as an answer spells it: an array, also where it is empty. Any other value stays.
+---@param list any
+---@param shape? fun(item: any): any the form of an item in the answer
+---@return any
+function M.array(list, shape)
+  if type(list) ~= "table" then
+    return list
+  end
+  local array = json.empty_array()
+  for index, item in ipairs(list) do
+    array[index] = shape and shape(item) or item
+  end
+  return array
+end
+
 -- Of 100 addresses about 72 have no risk, 10 a low, 9 a generally high and 9 a high one.
 local function derived_risks(draw)
   local roll = draw(100)

@@ -86,14 +86,9 @@ function M.getAddressRisk(context, parameters)
   local verdict = address_data.verdict(parameters.address, parameters.network, context.answers)
   local record = new_record(context, verdict, parameters.address, parameters.network)
   local entry = context.account.blacklist:find(parameters.address, parameters.network)
-  record.risks = verdict.risks
-  if type(verdict.risks) == "table" or entry then
-    record.risks = json.empty_array()
-    for index, risk in ipairs(type(verdict.risks) == "table" and verdict.risks or {}) do
-      record.risks[index] = risk
-    end
-    local own_risks = entry and (type(entry.risks) == "table" and entry.risks or { BLACKLISTED })
-    for _, risk in ipairs(own_risks or {}) do
+  record.risks = address_data.array(entry and type(verdict.risks) ~= "table" and {} or verdict.risks)
+  if entry then
+    for _, risk in ipairs(type(entry.risks) == "table" and entry.risks or { BLACKLISTED }) do
       table.insert(record.risks, user_defined(risk))
     end
   end
@@ -119,27 +114,20 @@ end
 
 local function page_of(list, parameters, shape)
   local entries, pagination = list:page(parameters.page or DEFAULT_PAGE, parameters.pageSize or DEFAULT_PAGE_SIZE)
-  local data = json.empty_array()
-  for index, entry in ipairs(entries) do
-    data[index] = shape(entry)
-  end
-  return { data = data, pagination = pagination }
+  return { data = address_data.array(entries, shape), pagination = pagination }
 end
 
 -- An entry without risks, or with null, is listed as it is: both occur.
 local function blacklist_item(entry)
-  local risks, network = entry.risks, entry.network
-  if type(risks) == "table" then
-    risks = {}
-    for index, risk in ipairs(entry.risks) do
-      risks[index] = {
-        riskLevel = risk.riskLevel,
-        riskType = risk.riskType,
-        riskSource = "User-Defined",
-        chains = network and { { chain = network, chainName = chain_names[network] or network } } or nil,
-      }
-    end
-  end
+  local network = entry.network
+  local risks = address_data.array(entry.risks, function(risk)
+    return {
+      riskLevel = risk.riskLevel,
+      riskType = risk.riskType,
+      riskSource = "User-Defined",
+      chains = network and { { chain = network, chainName = chain_names[network] or network } } or nil,
+    }
+  end)
   return { address = entry.address, network = network, risks = risks, createdAt = entry.created_at }
 end
 

@@ -78,7 +78,7 @@ function M.immediate_result(parameters, context)
     customId = parameters.customId,
     time = math.floor(context.now * 1000),
     status = DONE,
-    risks = risks,
+    risks = address_data.array(risks),
   }
 end
 

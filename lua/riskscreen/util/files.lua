@@ -2,9 +2,6 @@
 
 local optional = require "riskscreen.util.optional"
 
--- Numbers of the system's errors: no such file, a file in the place of a folder, a name that is too long.
-local is_missing = { [2] = true, [20] = true, [36] = true }
-
 local M = {}
 
 ---The content of a file.
@@ -37,24 +34,23 @@ function M.is_special(path)
   return (M.kind(path) or "file") ~= "file"
 end
 
----The file to which a symbolic link leads; or the path as it is.
----@param path string
----@return string
-function M.behind_link(path)
-  local system = optional "riskscreen.system"
-  local real = M.kind(path) == "file" and system.real_path(path)
-  local folder, name = path:match "^(.-)([^/]*)$"
-  local plain = real and system.real_path(folder ~= "" and folder or ".")
-  return plain and real ~= plain:gsub("/$", "") .. "/" .. name and real or path
-end
-
----The path of a file behind its link, and the one beside it where a new content is written before it replaces the old.
+---The path of a file behind its links, and the one beside it where a new content is written before it replaces the old.
 ---@param path string
 ---@return string target
 ---@return string unfinished
 function M.places(path)
-  local target = M.behind_link(path)
+  local system = optional "riskscreen.system"
+  local target = system and system.real_path(path) or path
   return target, target .. ".part"
+end
+
+---The path beside which the other files of a file stand, such as a lock: that of the file, if a link names it.
+---@param path string
+---@return string
+function M.behind_links(path)
+  local target, parent = M.places(path), M.places(path:match "^.*/" or ".")
+  local is_plain = M.is_special(path) or target == parent .. "/" .. path:match "[^/]*$"
+  return is_plain and path or target
 end
 
 ---Begins to replace a whole file: what is not complete never stands under its name. A link stays a link, and the new
@@ -109,12 +105,15 @@ function M.write(path, content)
   return ok and closed, problem or fault
 end
 
----Whether there is a file, or may be one: what cannot be read must not count as missing.
+-- ENOENT, ENOTDIR, and ENAMETOOLONG of Linux and of BSD.
+local is_absence = { [2] = true, [20] = true, [36] = true, [63] = true }
+
+---Whether a file is there. One that cannot be opened may be.
 ---@param path string
 ---@return boolean
 function M.exists(path)
   local file, _, code = io.open(path, "rb")
-  return file ~= nil and file:close() or not is_missing[code]
+  return file and file:close() or not file and not is_absence[code]
 end
 
 return M

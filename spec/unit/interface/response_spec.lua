@@ -340,6 +340,37 @@ describe("a shape", function()
     end)
   end
 
+  it("of a list names the entry at fault by its address", function()
+    local function fault(change)
+      return refused("protocol", changed(list, change)).message
+    end
+    local address = select(2, samples.of(list)).data[1].address
+    assert.equal(
+      ("data[1].risks must be an array (got an object), in the entry of '%s'"):format(address),
+      fault(function(body)
+        body.data[1].risks = {}
+      end)
+    )
+    assert.equal(
+      "data[1].address must be a string (got a number)",
+      fault(function(body)
+        body.data[1].address = 5
+      end)
+    )
+    assert.equal(
+      "data[1] must be an object (got a string)",
+      fault(function(body)
+        body.data[1] = "x"
+      end)
+    )
+    assert.equal(
+      "data[1].risks must be an array (got an object), in the entry of '[redacted]'",
+      fault(function(body)
+        body.data[1].address, body.data[1].risks = "sekret", {}
+      end)
+    )
+  end)
+
   it("of a balance maps symbols to numbers", function()
     local err = refused(
       "protocol",

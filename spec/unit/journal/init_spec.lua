@@ -2,7 +2,6 @@
 local digest = require "riskscreen.address.digest"
 local journals = require "riskscreen.journal"
 local json = require "riskscreen.json"
-local lfs = require "lfs"
 local program = require "spec.support.program"
 local riskscreen = require "riskscreen"
 local secrecy_key = riskscreen.sandbox.default_key
@@ -131,6 +130,43 @@ describe("a journal", function()
       journal = open(),
     }
     assert.same({ "cache clean", "cache clean", "service clean", "service low" }, sources_of_run(client))
+  end)
+
+  it("names the sandbox for a decision that the caller has made of its answers", function()
+    local journal = open()
+    local client, service = riskscreen.sandbox.client { kyt_delay = 0, polling = { first = 0.001 }, retry = false }
+    local policy = riskscreen.score_policy {
+      rules = { { score_at_least = "80", action = "block" }, { score_below = "80", action = "allow" } },
+    }
+    local payout = { network = "eth", hash = "0x5f16", direction = "out" }
+    journal:append(policy:decide(client.kyt:screen(payout)))
+    journal:append(policy:decide(client.kyt:submit(payout):await()))
+    journal:append(riskscreen.policy():decide(client.kya:risk(scenario "clean-eth")))
+    service:fault { kind = "status", status = 503, count = 2 }
+    journal:append(policy:decide(client.kyt:screen(payout)))
+    journal:append(riskscreen.policy():decide(client.kya:risk(scenario "clean-eth")))
+    journal:append(policy:decide(client.kyt:submit(payout):await { timeout = 0 }))
+    local at_once = riskscreen.sandbox.client { kyt_results = "at_once" }
+    journal:append(riskscreen.policy():decide(at_once.kyt:screen(payout)))
+    local inbox = riskscreen.webhook.inbox { accept_unauthenticated = true }
+    local pushed = riskscreen.sandbox.client { kyt_delay = 0, inbox = inbox, endpoints = { kyt_result = false } }
+    journal:append(policy:decide(pushed.kyt:screen(payout)))
+    local count = 0
+    for entry in journals.entries(path) do
+      count = count + 1
+      assert.equal("sandbox", entry.source, count)
+    end
+    assert.equal(8, count)
+  end)
+
+  it("names the service for a decision that the caller has made of its answers", function()
+    local journal = open()
+    local client = riskscreen.new {
+      transport = transport.new(riskscreen.sandbox.new(), riskscreen.sleep),
+      access_key = secrecy_key,
+    }
+    journal:append(riskscreen.policy():decide(client.kya:risk(scenario "clean-eth")))
+    assert.equal("service", journals.entries(path)().source)
   end)
 
   it("names the sandbox for each item of a run that it answered", function()
@@ -355,6 +391,14 @@ describe("a journal", function()
     end
   end)
 
+  it("makes files into which nobody else can write, also where a daemon has no umask", function()
+    local writer = program.start("journal_writer", { path, "40", "4000" }, { before = "umask 0" })
+    writer:close()
+    for _, name in ipairs { path, path .. ".head" } do
+      assert.equal(tonumber("640", 8), require("riskscreen.system").permissions(name), name)
+    end
+  end)
+
   it("keeps the chain when it rotates", function()
     local journal = open { max_size = 1500 }
     record_some(journal, 20)
@@ -425,22 +469,26 @@ describe("a journal", function()
     assert.is_true(#report.files > 1)
   end)
 
-  it("has one lock under all its names, and a symbolic link stays one", function()
-    local decision = riskscreen.policy():decide { risk = { risks = {} } }
-    local link = path .. ".link"
-    assert(open():append(decision))
-    assert(lfs.link(path, link, true))
-    local by_link = assert(journals.file(link, { lock_timeout = 0.01, on_failure = function() end }))
-    local lock = assert(io.open(path .. ".head", "a+b"))
-    assert(require("riskscreen.system").lock(lock))
-    assert.equal("busy", select(2, by_link:append(decision)).reason)
-    lock:close()
-    assert(by_link:append(decision))
-    assert(by_link:rotate())
-    assert(by_link:append(decision))
-    assert.equal("link", lfs.symlinkattributes(link, "mode"))
-    assert.is_nil(lfs.attributes(link .. ".head"))
-    assert.equal(4, journals.verify(path).lines) -- one tells of the decision that was lost
+  it("takes the lines of programs that name it by links", function()
+    local directory = assert(path:match "^.*/")
+    local first, second = directory .. "first.jsonl", directory .. "second.jsonl"
+    os.execute(("ln -s %s %s; ln -s first.jsonl %s"):format(path, first, second))
+    local writers = {}
+    for index, name in ipairs { path, first, second } do
+      writers[index] = program.start("journal_writer", { name, "40", "4000" })
+    end
+    for _, writer in ipairs(writers) do
+      for line in writer:lines() do
+        assert.matches("^made ", line)
+      end
+      writer:close()
+    end
+    for _, name in ipairs { path, first, second } do
+      local report = assert(journals.verify(name))
+      assert.same({ true, 120 }, { report.ok, report.lines })
+    end
+    assert.is_nil(io.open(first .. ".head"))
+    assert.is_nil(io.open(first .. ".1"))
   end)
 
   it("waits for another writer only so long", function()
@@ -498,11 +546,9 @@ describe("a journal", function()
       return pending "there is no /dev/full"
     end
     target:close()
-    os.execute("ln -s /dev/full '" .. path .. ".full'")
-    local journal, err = journals.file(path .. ".full", { on_failure = function() end })
-    if journal then
-      err = select(2, journal:append(riskscreen.policy():decide { risk = { risks = {} } }))
-    end
+    local journal = assert(journals.file(path, { on_failure = function() end }))
+    os.execute(("ln -sf /dev/full '%s'"):format(path))
+    local _, err = journal:append(riskscreen.policy():decide { risk = { risks = {} } })
     assert.equal("storage", err.kind)
     assert.equal("full", err.reason)
     assert.matches("No space left", err.message)

@@ -124,6 +124,34 @@ describe("a client with a store", function()
     assert.equal("r1", client.kyt:submit(parameters).requestId)
   end)
 
+  it("names a submission whose outcome is not known, so that it can be looked up and forgotten", function()
+    for _, custom_id in ipairs { "payout-4", false } do
+      local own = { network = "eth", hash = "0xabc", direction = "in", customId = custom_id or nil }
+      local client = start(recorder.failure("network", "reset", true))
+      client.kyt:submit(own)
+      client = start(submitted)
+      local _, transaction, err = client.kyt:kept()()
+      assert.is_nil(transaction)
+      local wanted = { kind = "transaction", network = "eth", hash = "0xabc", customId = custom_id or nil }
+      assert.same(wanted, err.submission)
+      assert.matches(custom_id or "0xabc", err.message, 1, true)
+      assert.same(wanted, select(2, client.kyt:submit(own)).submission)
+      assert(client.kyt:forget(custom_id and err.submission or own, { kind = err.submission.kind }))
+      assert.same({}, kept_of(client))
+    end
+  end)
+
+  it("names a submission whose kept result cannot be used", function()
+    local client = start(success { requestId = "r1", status = 1003, maxScore = "7" })
+    client.kyt:submit(parameters)
+    local space = store:space "kyt"
+    local key, value = space:each()()
+    assert(space:put(key, (value:gsub('"maxScore":"7"', '"maxScore":{}'))))
+    local _, transaction, err = start().kyt:kept()()
+    assert.is_nil(transaction)
+    assert.same({ "protocol", "0xabc" }, { err.kind, err.submission.hash })
+  end)
+
   it("does not send one whose answer was lost", function()
     local client = start(recorder.failure("network", "reset", true))
     local _, err = client.kyt:submit(parameters)

@@ -50,6 +50,14 @@ describe("the sandbox's transaction screening", function()
     assert.equal("0.00", poll(id).maxScore)
   end)
 
+  it("finds no risks of a harmless address in an answer with the result", function()
+    local client = sandbox.client { kyt_results = "at_once" }
+    for _, address in ipairs { sandbox.scenario("clean-eth").address, "0x00000000000000000000000000000000000b1ac5" } do
+      local result = assert(client.kyt:screen { network = "eth", hash = "0x01", outputAddress = address })
+      assert.is_true(json.is_array(result.risks))
+    end
+  end)
+
   it("leaves the other direction empty", function()
     local id = submit { direction = "in" }
     clock.now = clock.now + 5

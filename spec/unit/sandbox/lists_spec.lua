@@ -1,3 +1,4 @@
+local json = require "riskscreen.json"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.support.sandbox"
 
@@ -39,6 +40,18 @@ describe("the sandbox's blacklist", function()
         },
       },
     }, body.data)
+  end)
+
+  it("lists an entry without risks that it can read again", function()
+    local client = sandbox.client {}
+    for index, risks in ipairs { {}, json.empty_array(), false } do
+      local item = { address = "0x00000000000000000000000000000000000b1ac" .. index, risks = risks or nil }
+      assert(client.blacklist:add { network = "eth", list = { item } })
+    end
+    local items = assert(client.blacklist:list())
+    assert.equal(3, #items)
+    assert.is_true(json.is_array(items[1].risks))
+    assert.is_true(json.is_array(items[2].risks))
   end)
 
   it("gives an item without a network that of the whole list", function()

@@ -18,10 +18,22 @@ local export_columns = { "address", "network", "risks" }
 local risk_option = { name = "risk", type = "table", list = true, argument = "LEVEL/TYPE" }
 risk_option.doc = "Risk of the addresses, or of rows that name none, such as high/scam. It may be repeated."
 
+-- The text of a row's risks: a list of texts, as JSON lines have them, is one text.
+local function text_of(value)
+  if type(value) ~= "table" or not json.is_array(value) then
+    return value ~= json.null and value or ""
+  end
+  local parts = {}
+  for index, part in ipairs(value) do
+    parts[index] = type(part) == "string" and part or text.kind(part)
+  end
+  return table.concat(parts, ";")
+end
+
 -- "high/scam;low/porn", perhaps with more after the type, as risks; the source is the service's own.
 local function risks_of(written, place)
   local risks = {}
-  for part in written:gmatch "[^;]*%S[^;]*" do
+  for part in tostring(written or ""):gmatch "[^;]*%S[^;]*" do
     local level, kind = part:match "^%s*([%w-]+)%s*/%s*([%w-]+)"
     if not level then
       return nil, ("%s must be such as high/scam (got %s)"):format(place, text.show(part))
@@ -90,7 +102,7 @@ local function run_import(context)
   local input, default, rows = inputs.open(context, context.arguments.file), given_risks(context), {}
   for row in input:each() do
     local network = row.network or context:network()
-    local risks, problem = risks_of(tostring(input:field(row, "risks") or ""), "risks")
+    local risks, problem = risks_of(text_of(input:field(row, "risks")), "risks")
     problem = problem_of(row.address, network) or problem
     if problem then
       input:count_invalid(row.line, problem)

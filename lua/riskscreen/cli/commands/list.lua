@@ -57,6 +57,10 @@ local function build_list(context, settings, failed)
 end
 
 local function run_build(context)
+  local network = context.configuration.values.network
+  if network and network.source:find "^%-" then
+    status.misuse "-n does not narrow a list: rows without a network hold on every one. Give them a column network"
+  end
   return build_list(context, tables.merge(context.options, { inputs = context.arguments.input }), status.usage)
 end
 
