@@ -209,13 +209,21 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},         {"sync", system_sync},
-        {"truncate", system_truncate},       {"lock", system_lock},
-        {"permissions", system_permissions}, {"restrict", system_restrict},
-        {"identity", system_identity}, {"kind", system_kind},       {"real_path", system_real_path},
-        {"make_like", system_make_like},     {"catch_end", system_catch_end},
-        {"ending", system_ending},           {"process", system_process},
-        {"variables", system_variables},     {NULL, NULL},
+        {"columns", system_columns},
+        {"sync", system_sync},
+        {"truncate", system_truncate},
+        {"lock", system_lock},
+        {"permissions", system_permissions},
+        {"restrict", system_restrict},
+        {"identity", system_identity},
+        {"kind", system_kind},
+        {"real_path", system_real_path},
+        {"make_like", system_make_like},
+        {"catch_end", system_catch_end},
+        {"ending", system_ending},
+        {"process", system_process},
+        {"variables", system_variables},
+        {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

@@ -66,15 +66,6 @@ describe("the configuration", function()
     assert.matches("cannot be read", err, 1, true)
   end)
 
-  it("never passes over a default profile that is there and cannot be read", function()
-    assert(os.execute(("ln -s default.conf '%s/default.conf'"):format(home))) -- a link to itself
-    for _, arguments in ipairs { { "config", "show" }, { "config", "set", "timeout", "5" } } do
-      local status, _, err = run(arguments, { env = { XDG_CONFIG_HOME = directory } })
-      assert.equal(4, status)
-      assert.matches("cannot be read.*default.conf", err)
-    end
-  end)
-
   it("names the account after the profile, unless the profile names it", function()
     write("default.conf", "timeout = 5\n")
     write("live.conf", "account = payments\n")

@@ -1,7 +1,6 @@
 -- `verify` finds each change of a journal.
 local command_line = require "spec.support.command_line"
 local journals = require "riskscreen.journal"
-local lfs = require "lfs"
 local riskscreen = require "riskscreen"
 local temporary = require "spec.support.temporary"
 
@@ -293,22 +292,6 @@ describe("the check of a journal", function()
       os.remove(path .. ".2")
       assert(os.execute("mkdir " .. path .. ".2"))
       check({ "unreadable .2 0", "missing .3 1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14 })
-    end)
-
-    it("names the oldest file and the last one where they are there and cannot be read", function()
-      os.remove(path .. ".1")
-      assert(lfs.link(path .. ".1", path .. ".1", true)) -- a link to itself
-      check({ "unreadable .1 0" }, { 9, 10, 11, 12, 13, 14 })
-      os.remove(path)
-      assert(lfs.link(path, path, true))
-      local fault = journals.verify(path).faults[2]
-      assert.same({ "unreadable", path }, { fault.reason, fault.file })
-    end)
-
-    it("is the same behind a symbolic link", function()
-      assert(lfs.link(path, path .. ".link", true))
-      local report = assert(journals.verify(path .. ".link"))
-      assert.same({ true, 14, path }, { report.ok, report.lines, report.files[4] })
     end)
 
     it("reads on where a program rotates meanwhile", function()
