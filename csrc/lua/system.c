@@ -121,6 +121,19 @@ static int system_identity(lua_State *L) {
     return 1;
 }
 
+/* system.kind(path): "file", "directory", "pipe", or "device" for all others, also behind a link. */
+static int system_kind(lua_State *L) {
+    struct stat status;
+    if (stat(luaL_checkstring(L, 1), &status) != 0) {
+        return push_result(L, false);
+    }
+    lua_pushstring(L, S_ISREG(status.st_mode)    ? "file"
+                      : S_ISDIR(status.st_mode)  ? "directory"
+                      : S_ISFIFO(status.st_mode) ? "pipe"
+                                                 : "device");
+    return 1;
+}
+
 /* system.real_path(path): the path of a file behind all links; nil where it is not there. */
 static int system_real_path(lua_State *L) {
     char buffer[PATH_MAX];
@@ -196,13 +209,21 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},         {"sync", system_sync},
-        {"truncate", system_truncate},       {"lock", system_lock},
-        {"permissions", system_permissions}, {"restrict", system_restrict},
-        {"identity", system_identity},       {"real_path", system_real_path},
-        {"make_like", system_make_like},     {"catch_end", system_catch_end},
-        {"ending", system_ending},           {"process", system_process},
-        {"variables", system_variables},     {NULL, NULL},
+        {"columns", system_columns},
+        {"sync", system_sync},
+        {"truncate", system_truncate},
+        {"lock", system_lock},
+        {"permissions", system_permissions},
+        {"restrict", system_restrict},
+        {"identity", system_identity},
+        {"kind", system_kind},
+        {"real_path", system_real_path},
+        {"make_like", system_make_like},
+        {"catch_end", system_catch_end},
+        {"ending", system_ending},
+        {"process", system_process},
+        {"variables", system_variables},
+        {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

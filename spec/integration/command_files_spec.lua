@@ -131,6 +131,8 @@ describe("a verb with an output", function()
       "watch --file - -n eth --once --sandbox",
       "watch --file @pipe -n eth --once --sandbox",
       "queue results --redis redis://127.0.0.1:1 -o @pipe",
+      "queue results --redis redis://127.0.0.1:1 -o -",
+      "screen --file @rows.csv --sandbox -o @pipe",
       "screen -n eth --sandbox --journal @folder " .. CLEAN,
       "screen -n eth --sandbox --journal @pipe " .. CLEAN,
     } do

@@ -44,6 +44,15 @@ function M.refuse_loss(context)
   end
 end
 
+---Ends the command if a file that it reads again is a stream, a pipe or a device.
+---@param path string
+---@param flag string
+function M.refuse_stream(path, flag)
+  if path == "-" or files.is_special(path) then
+    status.misuse(("%s cannot be read again: %s must name a file"):format(path, flag))
+  end
+end
+
 ---Opens a file of addresses. A file that is refused ends the command before the first call.
 ---@param context riskscreen.cli.Context
 ---@param path string "-" is stdin

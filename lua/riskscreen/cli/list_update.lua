@@ -71,9 +71,10 @@ local function fetch(url, headers, settings)
 end
 
 ---The files that an update writes.
----@param output string the list
+---@param context riskscreen.cli.Context
 ---@return string[]
-function M.written(output)
+function M.written(context)
+  local output = context.options.output
   return tables.concat(inputs.written(output), inputs.written(output .. FETCHED), inputs.written(output .. FACTS))
 end
 

@@ -19,16 +19,19 @@ function M.read(path, most)
   return content or (not problem and "") or nil, problem
 end
 
----Whether a path names something that is no file of bytes: a directory, a pipe or a device.
+---What a path names, also behind a link; nil where nothing is there.
+---@param path string
+---@return "file"|"directory"|"pipe"|"device"|nil
+function M.kind(path)
+  local system = optional "riskscreen.system"
+  return system and system.kind(path) or nil
+end
+
+---Whether a path names something that is no file of bytes.
 ---@param path string
 ---@return boolean
 function M.is_special(path)
-  local system = optional "riskscreen.system"
-  local identity, missing = nil, "no system"
-  if system then
-    identity, missing = system.identity(path)
-  end
-  return identity == nil and missing == nil
+  return (M.kind(path) or "file") ~= "file"
 end
 
 ---The path of a file behind its links, and the one beside it where a new content is written before it replaces the old.

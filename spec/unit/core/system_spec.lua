@@ -61,6 +61,33 @@ describe("riskscreen.system", function()
     end
   end)
 
+  it("tells what a path names, and where a link leads", function()
+    os.execute(("ln -s '%s' '%s.link'; mkfifo '%s.pipe'"):format(path, path, path))
+    local kinds = {}
+    for index, name in ipairs { path, path .. ".link", path .. ".pipe", "/tmp", "/dev/null" } do
+      kinds[index] = system.kind(name)
+    end
+    assert.same({ "file", "file", "pipe", "directory", "device" }, kinds)
+    assert.equal(system.real_path(path), system.real_path(path .. ".link"))
+    os.remove(path .. ".link")
+    os.remove(path .. ".pipe")
+    for _, name in ipairs { "kind", "real_path" } do
+      assert.matches("No such file", select(2, system[name](path .. ".missing")))
+    end
+  end)
+
+  it("makes a new file with the permissions of another, never behind a link", function()
+    os.execute(("chmod 640 '%s'; ln -s '%s' '%s.new'"):format(path, path, path))
+    file:write "kept"
+    file:flush()
+    assert.is_true(system.make_like(path .. ".new", path))
+    assert.equal(tonumber("640", 8), system.permissions(path .. ".new"))
+    assert.equal("kept", content())
+    assert.is_true(system.make_like(path .. ".new", path .. ".missing"))
+    os.remove(path .. ".new")
+    assert.matches("No such file", select(2, system.make_like("/nonexistent/new", path)))
+  end)
+
   it("finds no terminal behind a file", function()
     assert.is_nil(system.columns(file))
   end)

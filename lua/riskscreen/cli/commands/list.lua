@@ -166,9 +166,7 @@ return {
       { status = status.unknown, what = "the source cannot be fetched or is refused; the old list is as it was" },
       invalid_rows,
     },
-    written = function(context)
-      return update.written(context.options.output)
-    end,
+    written = update.written,
     run = run_update,
   },
   {

@@ -46,7 +46,7 @@ local NO_NETWORK = "it names no network; -n NETWORK gives one"
 local Run = {}
 Run.__index = Run
 
-local M = {}
+local M = { written = output.written }
 
 function Run:set_row_source(source)
   self.row_source, self.columns = source, output.columns(self.keep, source, self.context.options.meta)
@@ -398,17 +398,13 @@ local function limit_rate(context)
   end
 end
 
-local function format_of(context)
-  return context.format == "jsonl" and "jsonl" or "csv"
-end
-
 local function new_run(context)
   local options, world = context.options, context.world
   local input = inputs.open(context, options.file)
   return setmetatable({
     context = context,
     input = input,
-    format = format_of(context),
+    format = context.format == "jsonl" and "jsonl" or "csv",
     keep = options.keep or {},
     columns = output.columns(options.keep, nil, options.meta),
     rows = {},
@@ -422,13 +418,6 @@ local function new_run(context)
     shown = 0,
     terminal = not context.quiet and world.columns(world.err) or nil,
   }, Run)
-end
-
----The files that a run writes.
----@param context riskscreen.cli.Context
----@return string[]
-function M.written(context)
-  return output.written(context.options, format_of(context))
 end
 
 ---Screens a file.
@@ -447,6 +436,7 @@ function M.run(context)
   if not path and (context.options.resume or context.options.retry_failed) then
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
+    inputs.refuse_stream(path, "-o")
     local opened, failure = pcall(output.open, run, path, identities.of(context, run.input, run.format, client, source))
     if not opened then
       run:close()

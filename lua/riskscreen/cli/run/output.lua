@@ -52,11 +52,10 @@ function M.replace_earlier(path, progress)
 end
 
 ---The files that a run writes.
----@param options table of the verb
----@param format "csv"|"jsonl"
+---@param context riskscreen.cli.Context
 ---@return string[]
-function M.written(options, format)
-  local path = options.file and M.path(options, format)
+function M.written(context)
+  local path = context.options.file and M.path(context.options, context.format == "jsonl" and "jsonl" or "csv")
   return path and { path, path .. STATE, path .. UNFINISHED } or {}
 end
 
