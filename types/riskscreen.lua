@@ -1275,6 +1275,11 @@ function riskscreen.journal.verify(source, options) end
 ---@return fun(): riskscreen.JournalEntry|nil
 function riskscreen.journal.entries(source, address, on_fault) end
 
+---The files of a journal, the oldest first; of another file, the file alone.
+---@param path string
+---@return string[]
+function riskscreen.journal.files(path) end
+
 ---Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal with `record = true`.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
 ---@param policy riskscreen.Policy

@@ -5,8 +5,11 @@
 #include <lualib.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -92,6 +95,13 @@ static int system_permissions(lua_State *L) {
     return 1;
 }
 
+/* system.restrict(file): takes from a file all permissions but those of 0640. A daemon may have no umask. */
+static int system_restrict(lua_State *L) {
+    int descriptor = fileno(check_file(L));
+    struct stat status;
+    return push_result(L, fstat(descriptor, &status) == 0 && fchmod(descriptor, status.st_mode & 0640) == 0);
+}
+
 /* system.identity(path_or_file): a text that is the same for all names of one regular file; nil for others. */
 static int system_identity(lua_State *L) {
     struct stat status;
@@ -109,6 +119,40 @@ static int system_identity(lua_State *L) {
                    (unsigned long long)status.st_ino);
     lua_pushstring(L, text);
     return 1;
+}
+
+/* system.real_path(path): the path of a file behind all links; nil where it is not there. */
+static int system_real_path(lua_State *L) {
+    char buffer[PATH_MAX];
+    if (realpath(luaL_checkstring(L, 1), buffer) == NULL) {
+        return push_result(L, false);
+    }
+    lua_pushstring(L, buffer);
+    return 1;
+}
+
+/* system.make_like(path, model): an empty new file in the place of `path`, never behind a link. It has the permissions
+ * and, where that is allowed, the owner of `model`; or those of any new file, where that is not there. */
+static int system_make_like(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    struct stat status;
+    bool has_model = stat(luaL_checkstring(L, 2), &status) == 0;
+    if (unlink(path) != 0 && errno != ENOENT) {
+        return push_result(L, false);
+    }
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, has_model ? S_IRUSR | S_IWUSR : 0666);
+    if (descriptor < 0) {
+        return push_result(L, false);
+    }
+    bool is_done = true;
+    if (has_model) {
+        bool has_owner = fchown(descriptor, status.st_uid, status.st_gid) == 0;
+        /* Bits that change who a program runs as belong to the owner. */
+        is_done = fchmod(descriptor, (status.st_mode & (has_owner ? 07777 : 0777)) | S_IWUSR) == 0;
+    }
+    int result = push_result(L, is_done);
+    (void)close(descriptor);
+    return result;
 }
 
 /* The signal that asked the program to end; 0: none yet. */
@@ -152,17 +196,13 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},
-        {"sync", system_sync},
-        {"truncate", system_truncate},
-        {"lock", system_lock},
-        {"permissions", system_permissions},
-        {"identity", system_identity},
-        {"catch_end", system_catch_end},
-        {"ending", system_ending},
-        {"process", system_process},
-        {"variables", system_variables},
-        {NULL, NULL},
+        {"columns", system_columns},         {"sync", system_sync},
+        {"truncate", system_truncate},       {"lock", system_lock},
+        {"permissions", system_permissions}, {"restrict", system_restrict},
+        {"identity", system_identity},       {"real_path", system_real_path},
+        {"make_like", system_make_like},     {"catch_end", system_catch_end},
+        {"ending", system_ending},           {"process", system_process},
+        {"variables", system_variables},     {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

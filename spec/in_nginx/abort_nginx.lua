@@ -47,6 +47,24 @@ describe("a request that nginx ends early", function()
     server:eval "abort.shared:notify()"
   end)
 
+  it("leaves nothing behind where nginx drops a timer", function()
+    local abandoned = server:eval [[
+      local tasks, at, count = require("riskscreen.runtime").tasks, ngx.timer.at, 0
+      local function lose()
+        tasks.hold { abandon = function() count = count + 1 end }
+        collectgarbage()
+        collectgarbage()
+      end
+      ngx.timer.at = function() return true end -- accepted, and never run
+      lose()
+      ngx.timer.at = at
+      ngx.sleep(0.5)
+      lose()
+      ngx.sleep(0.1)
+      return count]]
+    assert.equal(2, abandoned)
+  end)
+
   it("cancels the tasks that another request awaits", function()
     assert.equal(204, get "/sweep")
     server:eval "abort.left()"

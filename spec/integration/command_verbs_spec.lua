@@ -111,6 +111,15 @@ describe("riskscreen blacklist", function()
     output, status = shell "riskscreen blacklist import $TMP/export.csv --jsonl"
     assert.equal(0, status, output)
     assert.equal(2, select(2, output:gsub('"state":"added"', "")))
+    output, status = shell "riskscreen blacklist export --jsonl -o $TMP/export.jsonl"
+    assert.equal(0, status, output)
+    output, status = shell "riskscreen blacklist import $TMP/export.jsonl --jsonl"
+    assert.equal(0, status, output)
+    assert.equal(2, select(2, output:gsub('"state":"added"', "")))
+    write("objects.jsonl", ('{"address":"%s","network":"eth","risks":[{"riskLevel":"high"}]}\n'):format(first))
+    output, status = shell "riskscreen blacklist import $TMP/objects.jsonl"
+    assert.equal(5, status)
+    assert.matches("risks must be such as high/scam (got 'a table')", output, 1, true)
   end)
 
   it("refuses a risk that is none", function()

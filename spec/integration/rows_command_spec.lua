@@ -192,8 +192,12 @@ describe("riskscreen list update", function()
     return "<sdnList><sdnEntry><uid>1</uid><idList>" .. table.concat(ids) .. "</idList></sdnEntry></sdnList>"
   end
 
+  local function update_from(url, output, ...)
+    return run { "list", "update", "-o", output, "--url", url, "--json", ... }
+  end
+
   local function update(output, ...)
-    return run { "list", "update", "-o", output, "--url", server.url .. "/sdn.xml", "--json", ... }
+    return update_from(server.url .. "/sdn.xml", output, ...)
   end
 
   it("fetches, asks only for changes, and takes no list that has lost its entries", function()
@@ -223,10 +227,10 @@ describe("riskscreen list update", function()
     answer["/sdn.xml"] = { headers = { ETag = '"1"' }, body = ofac(10) }
     answer["/other.xml"] = { headers = { ETag = '"1"' }, body = ofac(12) }
     assert.equal(0, (update(output)))
-    assert.equal(0, (update(output, "--url", server.url .. "/other.xml")))
+    assert.equal(0, (update_from(server.url .. "/other.xml", output)))
     assert.equal(12, lists.load(output).facts.entries)
     temporary.write(output .. ".source", ofac(11))
-    assert.equal(0, (update(output, "--url", server.url .. "/other.xml")))
+    assert.equal(0, (update_from(server.url .. "/other.xml", output)))
     assert.is_nil(requests[#requests].headers["if-none-match"])
     assert.equal(12, lists.load(output).facts.entries)
   end)
@@ -237,7 +241,7 @@ describe("riskscreen list update", function()
       asked[#asked + 1] = settings.base_url.origin
       return { status = asked[2] and 200 or 302, headers = { location = server.url .. "/sdn.xml" }, text = ofac(10) }
     end
-    local status, _, err = update(output, "--url", "https://risk.example/sdn.xml")
+    local status, _, err = update_from("https://risk.example/sdn.xml", output)
     runtime.fetch = kept -- luacheck: ignore 122
     assert.equal(3, status)
     assert.matches("redirects from https to http", err, 1, true)

@@ -3,6 +3,7 @@
 local fork = require "spec.support.fork"
 local json = require "riskscreen.json"
 local now = require("socket").gettime
+local random = require "riskscreen.util.random"
 local riskscreen = require "riskscreen"
 
 local way, url, ending, redis_url = arg[1], arg[2], arg[3], arg[4]
@@ -182,6 +183,23 @@ end
 
 local function result_of(id)
   return { requestId = id, status = 1003, maxScore = "1.00", dirData = {} }
+end
+
+-- Each process has waits of its own before it repeats a request.
+ways["with jitter"] = function()
+  local jitter = random.jitter()
+  jitter()
+  local path = os.tmpname()
+  with_child(function()
+    local file = assert(io.open(path, "w"))
+    file:write(("%.17g"):format(jitter()))
+    file:close()
+  end, function() end)
+  local file = assert(io.open(path))
+  local others = file:read "*a"
+  file:close()
+  os.remove(path)
+  assert(others ~= "" and others ~= ("%.17g"):format(jitter()), "the child has the parent's jitter")
 end
 
 -- The child asks for a result itself, also where a task of the parent has asked and waits for the answer.

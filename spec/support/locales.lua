@@ -11,8 +11,8 @@ local M = {}
 function M.run(name, ...)
   local place = temporary.path "locales"
   local steps = { "mkdir " .. place, "export LOCPATH=" .. place }
-  for _, locale in ipairs { "en_US", "de_DE" } do
-    steps[#steps + 1] = ("localedef -i %s -f UTF-8 %s/%s.UTF-8 2>&-"):format(locale, place, locale)
+  for locale, charset in pairs { en_US = "UTF-8", de_DE = "UTF-8", tr_TR = "ISO-8859-9" } do
+    steps[#steps + 1] = ("localedef -i %s -f %s %s/%s.%s 2>&-"):format(locale, charset, place, locale, charset)
   end
   local lines = {}
   for line in program.start(name, { ... }, { before = "{ " .. table.concat(steps, "; ") .. "; } >&2" }):lines() do

@@ -1,14 +1,18 @@
--- Prints the keys with the prefix "b:" of a store in memory, in a locale that orders texts by words; or "no locale".
+-- Prints the keys with the prefix "b:" of a store, twice, in a locale that orders texts by words; or "no locale". The
+-- store is in memory, or in Redis: store_in_locale.lua [URL]
 local riskscreen = require "riskscreen"
 
 if not os.setlocale "en_US.UTF-8" then
   print "no locale"
   return
 end
-local space = riskscreen.store.memory():space "a"
+local store = arg[1] and assert(riskscreen.store.redis { redis = arg[1] }) or riskscreen.store.memory()
+local space = store:space "a"
 for _, key in ipairs { "b:1", "B:1", "b-1", "b:2", "B:2", "b1", "a" } do
   assert(space:put(key, "value"))
 end
-for key in space:each { prefix = "b:" } do
-  print(key)
+for _, after in ipairs { "", "C" } do
+  for key in space:each { prefix = "b:", after = after } do
+    print(key)
+  end
 end

@@ -234,6 +234,7 @@ return {
       fn("riskscreen.journal.store", "M.store", "journal/init.lua"),
       fn("riskscreen.journal.verify", "M.verify", "journal/verify.lua"),
       fn("riskscreen.journal.entries", "M.entries", "journal/verify.lua"),
+      fn("riskscreen.journal.files", "M.files", "journal/verify.lua"),
       fn("riskscreen.journal.replay", "M.replay", "journal/replay.lua"),
       fn("journal:append", "Journal:append"),
       fn("journal:flush", "Journal:flush"),

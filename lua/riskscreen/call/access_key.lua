@@ -16,7 +16,7 @@ local entities = { amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", sol = 
 
 -- A form encoding writes "+" for a space.
 local function fold(text)
-  return (text:lower():gsub("+", " "))
+  return (texts.lower(text):gsub("+", " "))
 end
 
 -- The encodings by their sign: a pattern of what follows it, and the base of its digits or its meanings.

@@ -47,7 +47,7 @@ local M = {}
 ---@param transport function
 ---@return riskscreen.State
 function M.new(settings, runtime, transport)
-  settings.random = settings.random or random.new(random.seed())
+  settings.random = settings.random or random.jitter()
   local shared, name = settings.shared_dict, settings.shared_as
   -- The key may be a function, so it is not read without need.
   if not name and (shared or settings.rate_limit and settings.rate_limit.shared) then

@@ -102,12 +102,33 @@ end
 
 local is_variable = tables.set(variables)
 
+-- Words of settings: of those with a flag all of them, without "s" at the end, and of others the name of the group.
+local words = {}
+for _, setting in ipairs(M.settings) do
+  local name = setting.has_flag and setting.name or setting.name:match "^[^.]+"
+  for word in name:upper():gmatch(setting.has_flag and "%u%u%u+" or ".+") do
+    words[(word:gsub("S$", ""))] = true
+  end
+end
+
+-- Kubernetes makes such variables for a service whose name begins with ours.
+local function is_of_kubernetes(rest)
+  return rest:find "SERVICE_HOST$" or rest:find "SERVICE_PORT" or rest:find "PORT$" or rest:find "PORT_%d+_%u+"
+end
+
+-- A variable that may be meant as a setting must be one: a deny list that does not count would let addresses pass.
 local function check_variables(names)
   for _, name in ipairs(names) do
     local rest = name:match("^" .. PREFIX .. "(.*)$")
-    local nearest = rest and not is_variable[rest] and text.nearest(rest, variables)
-    if nearest then
-      status.misuse(("the variable %s is unknown; did you mean '%s'?"):format(text.printable(name), PREFIX .. nearest))
+    if rest and not is_variable[rest] and not is_of_kubernetes(rest) then
+      local hint, is_ours = text.did_you_mean(rest, variables), false
+      for word in pairs(words) do
+        is_ours = is_ours or rest:upper():find(word, 1, true)
+      end
+      if hint ~= "" or is_ours then
+        hint = hint ~= "" and hint:gsub("'", "%0" .. PREFIX, 1) or "; riskscreen config list shows all settings"
+        status.misuse(("the variable %s is unknown%s"):format(text.printable(name), hint))
+      end
     end
   end
 end
@@ -149,6 +170,9 @@ end
 local function set(values, setting, written, source, rank)
   local before, value = values[setting.name], option_of.value(setting.option, written)
   local shown, place = written, source
+  if not text.is_utf8(written) then
+    status.misuse(("%s (from %s) is not UTF-8"):format(setting.name, source))
+  end
   if setting.option.is_repeated then
     value = tables.concat(before and before.value or {}, { written })
     shown = before and before.text .. ", " .. written or written
@@ -268,8 +292,8 @@ function M.write(configuration, name, list)
   if list[1] then
     check_value(values, setting)
   end
-  -- The new file has the permissions of the old one; a first one is for its owner alone.
-  local prepare = 'umask 077; p=\'%s\'; mkdir -p -- "${p%%/*}"; cp -p -- "$p" "$p.new" 2>/dev/null || : >"$p.new"'
+  -- The first profile is for its owner alone; later ones have the permissions of the one before.
+  local prepare = 'umask 077; p=\'%s\'; mkdir -p -- "${p%%/*}"; test -e "$p" || : >"$p"'
   os.execute((prepare:format((path:gsub("'", "'\\''")))))
   status.ensure_written(files.write(path, (content:gsub("^\n", ""))))
   return path

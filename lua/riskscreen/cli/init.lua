@@ -45,9 +45,9 @@ Context.__index = Context
 ---@return riskscreen.Client
 ---@return "sandbox"|nil source nil if a service answers
 function Context:client(changes)
-  inputs.refuse_journal(self, self.world.out)
-  inputs.refuse_journal(self, self.options.output or "-")
-  return clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
+  local client, source = clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
+  inputs.refuse_loss(self) -- again: the journal is there from now on
+  return client, source
 end
 
 ---A value of the configuration.
@@ -156,6 +156,15 @@ local function parse(parser, choice, arguments)
   return result
 end
 
+-- Options and arguments are kept as JSON, and compared with texts that are UTF-8.
+local function refuse_other_encodings(arguments)
+  for _, argument in ipairs(arguments) do
+    if not text.is_utf8(argument) then
+      status.misuse(("an argument is not UTF-8: %s"):format(text.show(argument)))
+    end
+  end
+end
+
 local function run_command(choice, result, world, parser)
   local command = choice.command
   local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
@@ -182,6 +191,7 @@ local function run_command(choice, result, world, parser)
     parser = parser,
     choice = choice,
   }, Context)
+  inputs.refuse_loss(context)
   local ok, outcome = pcall(command.run, context)
   local journal = context.configuration.opened_journal
   local closed, err = true, nil
@@ -229,9 +239,11 @@ function M.main(arguments, given)
   local list = commands.list()
   local parser, choice = parsers.new(list, commands.groups, version)
   local ok, outcome = pcall(function()
+    refuse_other_encodings(arguments)
     local result, answer = parse(parser, choice, arguments)
     if answer then
-      world.out:write(answer, "\n")
+      status.ensure_written(world.out:write(answer, "\n"))
+      status.ensure_written(world.out:flush())
       return status.done
     elseif choice.command and choice.command.is_help then
       return M.main(tables.concat(result["argument.verb"], { "--help" }), given)

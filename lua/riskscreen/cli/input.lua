@@ -1,7 +1,9 @@
 -- The file of rows that a verb reads: its options, and how its faults end the command.
+local files = require "riskscreen.util.files"
 local options = require "riskscreen.options.rows"
 local rows = require "riskscreen.rows"
 local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
 
 local M = {
   ---@type riskscreen.cli.Option[] of every verb that reads rows
@@ -10,14 +12,35 @@ local M = {
   keep = { name = "keep", type = "table", list = true, argument = "NAMES", doc = "Columns to copy to the results." },
 }
 
----Ends the command if a file that it reads or writes is the journal, also by links.
----@param context riskscreen.cli.Context
----@param file string|file*
-function M.refuse_journal(context, file)
+---The files that a verb writes beside stdout: a whole file is written beside the one that it replaces.
+---@param path string|nil "-" is stdout
+---@return string[]
+function M.written(path)
+  return path and path ~= "-" and { path, (select(2, files.places(path))) } or {}
+end
+
+-- Ends the command if a file is the journal, also by links.
+local function refuse_journal(context, file)
   local journal = context:setting "journal"
-  if journal and (rows.are_one(file, journal) or rows.are_one(file, journal .. ".head")) then
+  if journal and (rows.are_one(file, journal) or rows.are_one(file, files.behind_links(journal) .. ".head")) then
     local other = type(file) == "string" and file or "a standard stream"
     status.misuse(("the journal %s is also %s: give the journal a file of its own"):format(journal, other))
+  end
+end
+
+---Ends the command if a file that it writes is one that it reads, or the journal, also by links.
+---@param context riskscreen.cli.Context
+function M.refuse_loss(context)
+  local given, written = context.arguments, context.command.written
+  local read = tables.concat({ context.options.file }, { given.input or given.file or given.journal })
+  written = tables.concat({ context.world.out }, written and written(context) or M.written(context.options.output))
+  for _, output in ipairs(written) do
+    for _, path in ipairs(type(read[1]) == "table" and read[1] or read) do
+      if rows.are_one(output, path == "-" and context.world.input or path) then
+        status.misuse(("the output is the input %s, which would be lost: -o names another file"):format(path))
+      end
+    end
+    refuse_journal(context, output)
   end
 end
 
@@ -28,10 +51,9 @@ end
 function M.open(context, path)
   local source = path == "-" and context.world.input or path
   local name = path == "-" and "stdin" or path
-  M.refuse_journal(context, source)
+  refuse_journal(context, source)
   local input =
     status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
-  M.refuse_output(context.world.out, context, path)
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then
     status.misuse(lacking.message)
@@ -39,17 +61,6 @@ function M.open(context, path)
     status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
   end
   return input
-end
-
----Ends the command if a file to write is the file that is read, or the journal.
----@param output string|file*
----@param context riskscreen.cli.Context
----@param path string of the input
-function M.refuse_output(output, context, path)
-  if rows.are_one(output, path == "-" and context.world.input or path) then
-    status.misuse(("the output is the input %s, which would be lost: -o names another file"):format(path))
-  end
-  M.refuse_journal(context, output)
 end
 
 return M

@@ -3,6 +3,7 @@
 local core = require "riskscreen.core"
 local files = require "riskscreen.util.files"
 local http = require "riskscreen.options.http"
+local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
 local runtime = require "riskscreen.runtime"
 local status = require "riskscreen.cli.status"
@@ -54,6 +55,13 @@ local function fetch(url, headers, settings)
     url = location:find "^/" and base.origin .. location or location
   end
   status.fail(status.unknown, ("the service redirects more than %d times"):format(MAX_REDIRECTS))
+end
+
+---The files that an update writes.
+---@param output string the list
+---@return string[]
+function M.written(output)
+  return tables.concat(inputs.written(output), inputs.written(output .. FETCHED), inputs.written(output .. FACTS))
 end
 
 ---Fetches the list's source where it has changed.

@@ -31,6 +31,7 @@ local M = {}
 ---@field examples riskscreen.cli.Example[]
 ---@field statuses? { status: integer, what: string }[] instead of status.of_others
 ---@field verdict? "status"|"output" its decisions are in the exit status, or go to other programs
+---@field written? fun(context: riskscreen.cli.Context): string[] the files that it writes, where -o is not the only one
 ---@field is_help? boolean it shows the help of the verb in its arguments
 ---@field run fun(context: riskscreen.cli.Context): integer|nil the exit status, 0 by default
 
@@ -96,7 +97,7 @@ local function add_option(place, option, target, choice)
       result[target] = tables.concat(result[target] or {}, { written })
     end)
   end
-  return element:count "0-1"
+  return element:count("0-1"):overwrite(false)
 end
 
 -- A flag that ends the parse: argparse passes on no error objects, so the text is left in `choice`.

@@ -136,8 +136,10 @@ end
 ---@return boolean|nil is_missing no other arguments would help
 function M.of_failure(failure)
   local message = tostring(failure)
-  -- Lua's interpreter raises this at SIGINT, also in a call whose failures become messages.
-  if (" " .. message):find(" interrupted!", 1, true) then
+  -- Lua's interpreter raises this text at SIGINT. A failure of a call has it at its end, with the line that was reached:
+  -- an argument or the service may have the word, too.
+  local is_text = type(failure) == "string" and (" " .. message):find(" interrupted!", 1, true)
+  if is_text or message:find ": interrupted!$" then
     return M.interrupted, "interrupted"
   elseif getmetatable(failure) == Failure then
     return failure.status, message

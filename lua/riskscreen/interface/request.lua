@@ -160,10 +160,10 @@ local function merge_headers(common, own)
   local headers, owned = { Accept = "application/json" }, {}
   for name, value in pairs(own) do
     headers[name] = value
-    owned[name:lower()] = true
+    owned[text.lower(name)] = true
   end
   for name, value in pairs(common) do
-    if not owned[name:lower()] then
+    if not owned[text.lower(name)] then
       headers[name] = value
     end
   end

@@ -25,6 +25,7 @@ local ROTATED = "rotated" -- in place of a result: the lines belong into the nex
 ---@field private dirty boolean lines came after the head was written
 ---@field repaired integer torn lines that were removed
 ---@field private is_checked boolean the end of the file was checked once
+---@field private is_resolved boolean `path` has no links
 local File = {}
 File.__index = File
 
@@ -52,6 +53,16 @@ local function open(path, mode)
   local file, message = io.open(path, mode)
   if file then
     file:setvbuf "no" -- a line is handed to the system as a whole, or not at all
+  end
+  return file, message
+end
+
+-- The same for a file that may be new. Only its owner may write to a new one: others could add lines.
+local function open_or_make(self, path, mode)
+  local is_new = not files.exists(path)
+  local file, message = open(path, mode)
+  if file and is_new then
+    self.system.restrict(file)
   end
   return file, message
 end
@@ -117,7 +128,7 @@ local function take_lock(self)
     end
   end
   if not file then
-    file, message = open(path, "ab")
+    file, message = open_or_make(self, path, "ab")
     file = file and file:close() and open(path, "r+b")
   end
   if not file then
@@ -235,12 +246,18 @@ end
 
 -- Runs a function with the lock, the open file, the head and the size.
 local function with_lock(self, fn)
+  if not self.is_resolved then
+    -- All names of a journal have one lock: that of the file behind the links, which therefore has to be there.
+    local made = open_or_make(self, self.path, "ab")
+    self.is_resolved = made and made:close() or false
+    self.path = files.behind_links(self.path)
+  end
   local lock_file, err = take_lock(self)
   if not lock_file then
     return nil, err
   end
   local result, problem
-  local file, message = open(self.path, "a+b")
+  local file, message = open_or_make(self, self.path, "a+b")
   if not file then
     result, problem = system_failure(self, "the file cannot be opened", message)
   else
@@ -372,6 +389,8 @@ function M.new(path, settings)
   if not system then
     local message = "journal.file needs riskscreen.system, which is compiled with the library"
     return nil, errors.new("unsupported", message)
+  elseif files.is_special(path) then
+    return nil, M.failure(path, "it is a directory, a pipe or a device, and no file")
   end
   return setmetatable({
     path = path,
@@ -382,6 +401,7 @@ function M.new(path, settings)
     dirty = false,
     repaired = 0,
     is_checked = false,
+    is_resolved = false,
   }, File)
 end
 

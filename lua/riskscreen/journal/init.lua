@@ -269,7 +269,13 @@ local function new(target, settings)
   }, Journal)
 end
 
-local M = { options = file_options, verify = verify.verify, entries = verify.entries, replay = replay.replay }
+local M = {
+  options = file_options,
+  verify = verify.verify,
+  entries = verify.entries,
+  files = verify.files,
+  replay = replay.replay,
+}
 
 ---@class riskscreen.JournalOptions
 ---@field record? boolean

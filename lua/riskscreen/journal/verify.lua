@@ -94,9 +94,11 @@ end
 local function files_of(path)
   local head = read_head(path)
   local has_last = whole_files.exists(path)
-  local list, last = {}, has_last and part_of(path) or head and head.part + 1 or 1
-  for part = 1, last - 1 do
-    local older = path .. "." .. part
+  local part, list = has_last and part_of(path), {}
+  local is_settled = has_last and head and not head.next and not whole_files.exists(path .. "." .. head.part)
+  local last = part or head and head.part + (is_settled and 0 or 1) or 1
+  for number = 1, last - 1 do
+    local older = path .. "." .. number
     if list[1] or whole_files.exists(older) then
       list[#list + 1] = older
     end
@@ -161,6 +163,7 @@ local function open(source, tell)
   if is_store(source) then
     paths, each = { "store" }, lines_of_store(source)
   elseif type(source) == "string" then
+    source = whole_files.behind_links(source)
     paths, new_name = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
@@ -366,6 +369,14 @@ function M.entries(source, address, on_fault)
       end
     end
   end
+end
+
+---The files of a journal, the oldest first; of another file, the file alone.
+---@param path string
+---@return string[]
+function M.files(path)
+  local target = whole_files.behind_links(path)
+  return read_head(target) and files_of(target) or { path }
 end
 
 return M

@@ -44,9 +44,10 @@ function M.is_id(value)
   return is_proper and not value:find "[%z\1-\31\127]" and kept.encode(value) ~= nil
 end
 
--- Hexadecimal hashes are the same in any case; others are not.
+-- Hexadecimal hashes are the same in any case, with or without `0x`; others are not.
 local function canonical_hash(hash)
-  return type(hash) == "string" and hash:find "^0?[xX]?%x+$" and hash:lower() or hash
+  local digits = type(hash) == "string" and (hash:match "^0[xX](%x+)$" or hash:match "^%x+$")
+  return digits and digits:lower() or hash
 end
 
 local function same(id)

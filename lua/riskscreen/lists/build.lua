@@ -2,14 +2,14 @@
 local check = require "riskscreen.options.check"
 local core = require "riskscreen.util.core"
 local errors = require "riskscreen.errors"
+local exists = require("riskscreen.util.files").exists
 local files = require "riskscreen.lists.file"
 local options = require "riskscreen.options.lists"
 local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local texts = require "riskscreen.lists.text"
-
-local UNFINISHED = ".part" -- after the output's name
+local whole_files = require "riskscreen.util.files"
 
 local M = {}
 
@@ -28,8 +28,8 @@ local M = {}
 ---@field repeated integer entries that were left out, because another one is about the same address and network
 ---@field size integer bytes of the file
 
-local function failure(message)
-  return errors.new("list", message, { sent = false, attempts = 0 })
+local function failure(message, kind)
+  return errors.new(kind or "list", message, { sent = false, attempts = 0 })
 end
 
 -- Writes the list under a name of its own, and gives it its name if nothing is wrong with it.
@@ -45,19 +45,24 @@ local function finish(writer, path, settings, report)
   if written and written.entries == 0 and not settings.allow_empty then
     problem = "it would have no entry"
   elseif written then
-    local before = files.open(settings.output, { kind = "allow" })
-    problem = before and files.shrinkage(before.facts.entries, written.entries, settings.max_shrink)
+    local before, fault = files.open(settings.output, { kind = "allow" })
+    if before then
+      problem = files.shrinkage(before.facts.entries, written.entries, settings.max_shrink)
+    elseif settings.max_shrink < 1 and exists(settings.output) then
+      problem = fault .. ". So its entries cannot be counted: remove it, or set max_shrink to 1"
+    end
   end
   local is_named = not problem
   if is_named then
-    is_named, problem = os.rename(path, settings.output)
+    is_named, problem = os.rename(path, (whole_files.places(settings.output)))
   end
   if is_named then
     report.entries, report.repeated, report.size = written.entries, written.repeated, written.size
     return report
   end
   os.remove(path)
-  return nil, ("%s is not written: %s"):format(text.show(settings.output), problem)
+  local kind = (not written or is_named == nil) and "storage" or nil
+  return nil, ("%s is not written: %s"):format(text.show(settings.output), problem), kind
 end
 
 ---Compiles lists to one file. The old file of that name counts until the new one is complete.
@@ -69,15 +74,18 @@ function M.build(given)
   if not core then
     return nil, errors.new("unsupported", "lists are compiled by the C core, which is not there", { sent = false })
   end
-  local path = settings.output .. UNFINISHED
+  local target, path = whole_files.places(settings.output)
+  if whole_files.is_special(target) then
+    return nil, failure(("%s is not written: it is no file"):format(text.show(settings.output)))
+  end
   for _, input in ipairs(settings.inputs) do
-    if rows.are_one(settings.output, input) or rows.are_one(path, input) then
+    if rows.are_one(target, input) or rows.are_one(path, input) then
       return nil, failure(("%s is an input, and would be lost"):format(text.show(input)))
     end
   end
   local writer, problem = core.list_writer(path, settings.buffer)
   if not writer then
-    return nil, failure(problem)
+    return nil, failure(problem, "storage")
   end
   local report = texts.facts()
   local reading = tables.merge(settings, {
@@ -94,10 +102,10 @@ function M.build(given)
       return nil, failure(("%s is not read: %s"):format(text.show(input), fault))
     end
   end
-  local done, message = finish(writer, path, settings, report)
+  local done, message, kind = finish(writer, path, settings, report)
   writer:close()
   if not done then
-    local err = failure(message)
+    local err = failure(message, kind)
     err.report = report
     return nil, err
   end

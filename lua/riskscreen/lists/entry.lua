@@ -80,7 +80,7 @@ function M.read(row, level)
   elseif note ~= nil and type(note) ~= "string" then
     return nil, ("the note must be a text (got %s)"):format(text.show(note))
   end
-  local named = network and network ~= "" and network:lower() or nil
+  local named = network and network ~= "" and text.lower(network) or nil
   local places, problem = index.places(address, row.as or named, level)
   if places and row.as then
     places = index.places(address, nil, level) -- its key is good on every network whose format fits
@@ -99,7 +99,7 @@ end
 ---@return string|nil
 function M.misspelt(names)
   for name in pairs(names) do
-    local plain = type(name) == "string" and not is_field[name:lower()] and name:lower() or ""
+    local plain = type(name) == "string" and not is_field[text.lower(name)] and text.lower(name) or ""
     local nearest = text.nearest(plain, M.FIELDS)
     for _, part in ipairs(LIKE_EXPIRES) do
       nearest = nearest or plain:gsub("[%s_-]+", ""):find(part) and "expires"

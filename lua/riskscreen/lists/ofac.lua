@@ -56,7 +56,7 @@ end
 -- The symbol of a kind of identifier. One that is nearly such a kind is reported: its addresses are left out.
 local function symbol_of(state, kind)
   local symbol = kind:match(PREFIX)
-  local plain = kind:lower():gsub("%s+", " ")
+  local plain = text.lower(kind):gsub("%s+", " ")
   if not symbol and (plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto") then
     return nil, function()
       state.sink.skipped(kind, "the spelling of this identifier is not known", true)

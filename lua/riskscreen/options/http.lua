@@ -83,7 +83,7 @@ function M.authority(authority)
   elseif number and (#port > 5 or number < 1 or number > 65535) then
     return nil
   end
-  return host:lower(), number
+  return text.lower(host), number
 end
 
 ---The user's part of an authority, with the password, and its rest. Both are nil if another "@" or a backslash hides
@@ -104,7 +104,7 @@ end
 ---@return string|nil reason
 function M.base_url(value)
   local scheme, authority, rest = value:match "^(%a[%w+.-]*)://([^/?#]*)(.*)$"
-  scheme = scheme and scheme:lower()
+  scheme = scheme and text.lower(scheme)
   if scheme ~= "https" and scheme ~= "http" then
     return nil, "must be a URL such as https://host/path"
   elseif authority:find("@", 1, true) then
@@ -195,16 +195,16 @@ function M.headers(value)
   for name, content in pairs(value) do
     if type(name) ~= "string" or not name:find(text.HEADER_NAME) then
       return nil, ("has a name that is no header name (got %s)"):format(text.show(name))
-    elseif reserved_headers[name:lower()] then
-      return nil, ("must not set %s: %s"):format(name, reserved_headers[name:lower()])
-    elseif seen[name:lower()] then
+    elseif reserved_headers[text.lower(name)] then
+      return nil, ("must not set %s: %s"):format(name, reserved_headers[text.lower(name)])
+    elseif seen[text.lower(name)] then
       return nil, ("sets %s twice"):format(name)
     elseif type(content) ~= "string" then
       return nil, ("must map names to strings (%s is %s)"):format(name, text.kind(content))
     elseif not text.is_header_value(content) then
       return nil, ("must not have control characters in a value (%s has)"):format(name)
     end
-    seen[name:lower()] = true
+    seen[text.lower(name)] = true
   end
   return tables.copy(value)
 end

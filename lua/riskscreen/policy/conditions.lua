@@ -45,7 +45,7 @@ end
 ---@param value any
 ---@return string|nil
 function M.plain(value)
-  local plain = type(value) == "string" and value:lower():gsub("[%s_-]", "") or ""
+  local plain = type(value) == "string" and text.lower(value):gsub("[%s_-]", "") or ""
   return plain ~= "" and plain or nil
 end
 

@@ -163,11 +163,16 @@ function M.risks(decision, hide)
   return tables.sorted_keys(risks)
 end
 
----A copy of a decision.
+---A copy of a decision, with reasons of its own. The record is the same table.
 ---@param decision riskscreen.Decision
 ---@return riskscreen.Decision
 function M.copy(decision)
-  return setmetatable(tables.copy(decision), Decision)
+  local copy = setmetatable(tables.copy(decision), Decision)
+  copy.reasons = {}
+  for index, reason in ipairs(decision.reasons) do
+    copy.reasons[index] = tables.copy(reason)
+  end
+  return copy
 end
 
 return M

@@ -4,6 +4,7 @@
 local canonical_address = require("riskscreen.address").normalize
 local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local MEANINGS = { "type", "event" }
 local UNKNOWN, ANY = {}, {} -- keys beside those of tokens: of liftings whose token is not known, and of all liftings
@@ -30,7 +31,7 @@ local function lifts(event, lifting)
     and logic.any(MEANINGS, function(name)
       local meaning = text_of(event, name)
       if meaning then
-        return lifting[meaning:lower()] or false
+        return lifting[text.lower(meaning)] or false
       end
     end)
 end

@@ -29,7 +29,7 @@ local texts = conditions.texts_option
 
 local function lower_case_set(value)
   local list, message = conditions.texts(value)
-  return list and conditions.set(list, string.lower), message
+  return list and conditions.set(list, text.lower), message
 end
 
 local function absent(name, situation)
@@ -232,13 +232,17 @@ local function with_absent_lists(settings, results)
   return results
 end
 
--- The reason of a transaction's result that has scores besides its risks; nil without them.
+-- The reason why a transaction's result is not decided by its risks alone; or nil. Scores that are null are missing
+-- knowledge, and an empty list of risks does not replace it.
 local function score_reason(result)
-  if not is_absent(result.maxScore) or not is_absent(result.dirData) then
-    local err =
-      errors.new("protocol", "the result has scores: riskscreen.score_policy makes a policy that decides them")
-    return { action = "unknown", message = tostring(err), error = err }
+  local score, directions, message = result.maxScore, result.dirData, nil
+  if not is_absent(score) or not is_absent(directions) then
+    message = "the result has scores: riskscreen.score_policy makes a policy that decides them"
+  elseif (score ~= nil or directions ~= nil) and type(result.risks) == "table" and result.risks[1] == nil then
+    message = "the result has neither risks nor scores: maxScore and dirData are null"
   end
+  local err = message and errors.new("protocol", message)
+  return err and { action = "unknown", message = tostring(err), error = err }
 end
 
 ---Decides from the results of the lookups, or from a transaction's result that has risks.

@@ -225,10 +225,23 @@ local function screen(self, input)
   return client:screen(request)
 end
 
+-- Records an outcome that is used again in the client's journal.
+local function record(self, input, outcome)
+  local state, request, reasons = state_of(self), self.settings.request or {}, {}
+  if state.settings.journal then
+    for index = 1, #outcome.reasons - (state.is_sandbox and 1 or 0) do -- the last text says that it is simulated
+      reasons[index] = { message = outcome.reasons[index] }
+    end
+    local _, _, record_again = screening.decider(state, self.settings.client.policy, request)
+    record_again { address = input.address, network = input.network, action = outcome.action, reasons = reasons }
+  end
+end
+
 -- The outcome of a job and its use; or nil and the error of the screening.
 local function decide(self, job)
   local outcome = kept_outcome(self, job)
   if outcome then
+    record(self, job.input, outcome)
     return outcome, "shared"
   end
   local identity = not job.input.transaction and identity_of(self) or nil

@@ -44,6 +44,9 @@ local function text_of(value, index)
 end
 
 local function command_of(list)
+  if list[1] == nil then
+    error("redis: a command must have a name", 3)
+  end
   local command = list
   for index = 1, #list do
     if type(list[index]) ~= "string" then

@@ -3,6 +3,7 @@
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
+local files = require "riskscreen.util.files"
 local options = require "riskscreen.options.rows"
 local pages = require "riskscreen.report.page"
 local report_rows = require "riskscreen.report.row"
@@ -130,8 +131,9 @@ function M.write(request)
       error("report: input and output must be paths or open files (got " .. text.kind(value) .. ")", 2)
     end
   end
+  local unfinished = type(output) == "string" and select(2, files.places(output))
   for _, source in ipairs(sources) do
-    if rows.are_one(output, source) then
+    if rows.are_one(output, source) or rows.are_one(unfinished, source) then
       local message = "the page would be written over its input: give another output"
       return nil, errors.new("invalid_argument", message, { field = "output", sent = false })
     end
@@ -142,7 +144,7 @@ function M.write(request)
     return write(page, sources, checked)
   end)
   if page then
-    page:close(ok)
+    page:close()
   end
   return errors.result(ok, result)
 end

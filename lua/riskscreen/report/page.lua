@@ -198,7 +198,7 @@ end
 ---@field rows integer
 ---@field actions table<riskscreen.Action, integer>
 ---@field private output file*
----@field private path? string that the page takes when it is complete
+---@field private close_file? fun(is_complete: boolean): boolean|nil, string|nil of a path
 ---@field private shared fun(value: string|nil): string
 ---@field private texts string[]
 ---@field private script string
@@ -241,19 +241,17 @@ function Page:finish(input, title, time)
     TAIL:format(plain_summary(self), self.script)
   )
   ensure(self.output:flush())
-  if self.path then
-    ensure(os.rename(self.path .. ".part", self.path))
+  if self.close_file then
+    local close_file = self.close_file
+    self.close_file = nil
+    ensure(close_file(true))
   end
 end
 
----Closes the file that it has opened, and removes it unless the page is complete.
----@param is_complete boolean
-function Page:close(is_complete)
-  if self.path then
-    self.output:close()
-    if not is_complete then
-      os.remove(self.path .. ".part")
-    end
+---Removes what is there of a page that is not complete.
+function Page:close()
+  if self.close_file then
+    self.close_file(false)
   end
 end
 
@@ -262,11 +260,15 @@ local M = {}
 ---@param output string|file* a path, which is replaced when the page is complete, or an open file
 ---@return riskscreen.report.Page
 function M.open(output)
-  local path = type(output) == "string" and output or nil
   local shared, texts = new_shared()
+  local close_file
+  if type(output) == "string" then
+    output, close_file = files.replace(output)
+    ensure(output, close_file)
+  end
   return setmetatable({
-    output = path and ensure(io.open(path .. ".part", "wb")) or output,
-    path = path,
+    output = output,
+    close_file = close_file,
     rows = 0,
     actions = { allow = 0, review = 0, block = 0, unknown = 0 },
     shared = shared,

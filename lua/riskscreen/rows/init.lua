@@ -69,7 +69,7 @@ local M = {
 ---@param name string
 ---@return string
 function M.plain_name(name)
-  return (text.trim(name):lower():gsub("[%s-]+", "_"))
+  return (text.lower(text.trim(name)):gsub("[%s-]+", "_"))
 end
 
 local plain_name = M.plain_name
@@ -203,6 +203,8 @@ function Rows:take_header(header, count)
   local at, positions = self:locate(names)
   if not at then
     return positions
+  elseif not self.options.needs and addresses.spellings(names[1], "format")[1] then
+    return ("it could be a header, and it begins with the address %s"):format(text.show(names[1]))
   end
   for meaning in pairs(names_of) do
     local given = self.options[meaning .. "_column"]
@@ -284,7 +286,7 @@ local function lower(network)
   if type(network) ~= "string" then
     return network
   end
-  network = text.trim(network):lower()
+  network = text.lower(text.trim(network))
   return network ~= "" and network or nil
 end
 

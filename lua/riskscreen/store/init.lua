@@ -68,6 +68,7 @@ local function text_problem(field, value, longest)
   return message and errors.new("invalid_argument", message, { field = field })
 end
 
+local takes_expected = { replace = true, delete = true }
 local has_value = { put = true, add = true, replace = true, delete = false }
 
 local function change_problem(change)
@@ -75,6 +76,8 @@ local function change_problem(change)
   if needed == nil then
     local message = "store: kind must be put, add, replace or delete (got " .. text.show(change.kind) .. ")"
     return errors.new("invalid_argument", message, { field = "kind", allowed = { "put", "add", "replace", "delete" } })
+  elseif change.expected ~= nil and not takes_expected[change.kind] then
+    return errors.new("invalid_argument", "store: expected is of replace and delete alone", { field = "expected" })
   elseif change.ttl ~= nil and not (type(change.ttl) == "number" and change.ttl > 0) then
     local message = "store: ttl must be seconds above 0 (got " .. text.show(change.ttl) .. ")"
     return errors.new("invalid_argument", message, { field = "ttl" })

@@ -9,6 +9,7 @@ local is_forked = require "riskscreen.util.forked"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local SCHEMA_VERSION = 1
@@ -251,7 +252,7 @@ end
 -- The range of keys for ZRANGEBYLEX.
 local function range_of(prefix, after)
   local first = "[" .. prefix
-  if after and after >= prefix then
+  if after and not tables.precedes(after, prefix) then
     first = "(" .. after
   end
   -- The last byte that can grow, grown: all keys with the prefix come before it.

@@ -17,6 +17,7 @@ local NO_BINDING = "store.sqlite needs lua-dbi: apt install lua-dbi-sqlite3, or 
 
 -- A statement is prepared once. LIVE holds for entries that have not expired.
 local LIVE = "(expires IS NULL OR expires > ?)"
+local PAGE = " ORDER BY key LIMIT ?"
 local statements = {
   get = "SELECT value FROM entries WHERE space = ? AND key = ? AND " .. LIVE,
   put = [[INSERT INTO entries (space, key, value, expires) VALUES (?, ?, ?, ?)
@@ -28,9 +29,10 @@ local statements = {
   delete = "DELETE FROM entries WHERE space = ? AND key = ? AND " .. LIVE,
   delete_expected = "DELETE FROM entries WHERE space = ? AND key = ? AND value = ? AND " .. LIVE,
   sweep = "DELETE FROM entries WHERE expires <= ?",
-  page = [[SELECT key, value FROM entries WHERE space = ? AND key > ? AND key >= ? AND key < ? AND ]]
+  page = "SELECT key, value FROM entries WHERE space = ? AND key >= ? AND key < ? AND " .. LIVE .. PAGE,
+  next_page = "SELECT key, value FROM entries WHERE space = ? AND key > ? AND key >= ? AND key < ? AND "
     .. LIVE
-    .. " ORDER BY key LIMIT ?",
+    .. PAGE,
   count = "SELECT count(*) FROM entries WHERE space = ? AND key >= ? AND key < ? AND " .. LIVE,
   begin = "BEGIN IMMEDIATE",
   commit = "COMMIT",
@@ -264,7 +266,10 @@ local function end_of(prefix)
 end
 
 function Sqlite:page(space, prefix, after, limit, now)
-  return select_values(self, "page", space, after or "", prefix, end_of(prefix), now, limit)
+  if after then
+    return select_values(self, "next_page", space, after, prefix, end_of(prefix), now, limit)
+  end
+  return select_values(self, "page", space, prefix, end_of(prefix), now, limit)
 end
 
 function Sqlite:count(space, prefix, now)

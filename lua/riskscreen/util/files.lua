@@ -1,5 +1,7 @@
 -- Whole files.
 
+local optional = require "riskscreen.util.optional"
+
 local M = {}
 
 ---The content of a file.
@@ -17,30 +19,98 @@ function M.read(path, most)
   return content or (not problem and "") or nil, problem
 end
 
----Replaces a whole file: what is not complete never stands under its name.
+---Whether a path names something that is no file of bytes: a directory, a pipe or a device.
+---@param path string
+---@return boolean
+function M.is_special(path)
+  local system = optional "riskscreen.system"
+  local identity, missing = nil, "no system"
+  if system then
+    identity, missing = system.identity(path)
+  end
+  return identity == nil and missing == nil
+end
+
+---The path of a file behind its links, and the one beside it where a new content is written before it replaces the old.
+---@param path string
+---@return string target
+---@return string unfinished
+function M.places(path)
+  local system = optional "riskscreen.system"
+  local target = system and system.real_path(path) or path
+  return target, target .. ".part"
+end
+
+---The path beside which the other files of a file stand, such as a lock: that of the file, if a link names it.
+---@param path string
+---@return string
+function M.behind_links(path)
+  local target, parent = M.places(path), M.places(path:match "^.*/" or ".")
+  local is_plain = M.is_special(path) or target == parent .. "/" .. path:match "[^/]*$"
+  return is_plain and path or target
+end
+
+---Begins to replace a whole file: what is not complete never stands under its name. A link stays a link, and the new
+---file has the permissions of the old one. What is no file of bytes is written directly.
+---@param path string
+---@return file*|nil
+---@return string|(fun(is_complete: boolean): boolean|nil, string|nil) problem or the function that closes the file, and
+---gives it its name if it is complete
+function M.replace(path)
+  if M.is_special(path) then
+    local file, problem = io.open(path, "wb")
+    return file, file and function()
+      return file:close()
+    end or problem
+  end
+  local target, unfinished = M.places(path)
+  local system, made, problem, file = optional "riskscreen.system", true, nil, nil
+  if system then
+    made, problem = system.make_like(unfinished, target)
+  end
+  if made then
+    file, problem = io.open(unfinished, "wb")
+  end
+  if not file then
+    return nil, problem
+  end
+  return file,
+    function(is_complete)
+      local ok, fault = file:close()
+      if ok and is_complete then
+        ok, fault = os.rename(unfinished, target)
+      end
+      if not (ok and is_complete) then
+        os.remove(unfinished)
+      end
+      return ok and true, fault
+    end
+end
+
+---Replaces a whole file by a content.
 ---@param path string
 ---@param content string
 ---@return boolean|nil
 ---@return string|nil problem
 function M.write(path, content)
-  local file, problem = io.open(path .. ".new", "wb")
-  local ok = file
-  if file then
-    ok, problem = file:write(content)
-    local closed, fault = file:close()
-    ok, problem = ok and closed, problem or fault
+  local file, finish = M.replace(path)
+  if not file then
+    return nil, finish
   end
-  if ok then
-    ok, problem = os.rename(path .. ".new", path)
-  end
-  return ok and true, problem
+  local ok, problem = file:write(content)
+  local closed, fault = finish(ok ~= nil)
+  return ok and closed, problem or fault
 end
 
+-- ENOENT, ENOTDIR, and ENAMETOOLONG of Linux and of BSD.
+local is_absence = { [2] = true, [20] = true, [36] = true, [63] = true }
+
+---Whether a file is there. One that cannot be opened may be.
 ---@param path string
 ---@return boolean
 function M.exists(path)
-  local file = io.open(path, "rb")
-  return file ~= nil and file:close()
+  local file, _, code = io.open(path, "rb")
+  return file and file:close() or not file and not is_absence[code]
 end
 
 return M

@@ -35,4 +35,15 @@ function M.seed()
   return tonumber(M.token(4), 16)
 end
 
+---A generator with a seed of its own. That of a forked child begins anew.
+---@return fun(): number at least 0, less than 1
+function M.jitter()
+  local owner, generate = {}, nil
+  return function()
+    local is_forked = require "riskscreen.util.forked" -- only a program that waits loads it
+    generate = is_forked(owner) and M.new(M.seed()) or generate
+    return generate()
+  end
+end
+
 return M

@@ -198,13 +198,25 @@ function M.unescape(escaped)
   end))
 end
 
+local SMALL = {}
+for code = 65, 90 do
+  SMALL[string.char(code)] = string.char(code + 32)
+end
+
+---A text with small letters for A to Z, in every locale. In Turkish `string.lower` makes no "i" of an "I".
+---@param value string
+---@return string
+function M.lower(value)
+  return (value:gsub("[A-Z]", SMALL))
+end
+
 ---Headers with their names in lower case.
 ---@param headers table
 ---@return table<string, any>
 function M.lower_names(headers)
   local lower = {}
   for name, value in pairs(headers) do
-    lower[tostring(name):lower()] = value
+    lower[M.lower(tostring(name))] = value
   end
   return lower
 end

@@ -69,7 +69,7 @@ end
 -- as a URL, or as a form, where "+" is a space.
 local function given_secrets(place, delivery)
   if place.header then
-    return { delivery.headers[place.header:lower()] }
+    return { delivery.headers[text.lower(place.header)] }
   end
   local given = place.query and query_value(delivery.query, place.query)
     or place.path and (delivery.path:match "^.*/(.*)$" or delivery.path)

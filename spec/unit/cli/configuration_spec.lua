@@ -174,6 +174,27 @@ describe("the configuration", function()
     end
   end)
 
+  it("refuses a variable with a word of a setting", function()
+    local names = "DENY DENY_LIST DENYLIST LISTS BLOCKLIST POLICY_FILE POLICY_CASES NETWORKS ENDPOINTS_KYT"
+    for name in names:gmatch "%S+" do
+      local status, _, err = run({ "networks" }, { env = { ["RISKSCREEN_" .. name] = KEY } })
+      assert.equal(4, status, name)
+      assert.matches(("the variable RISKSCREEN_%s is unknown"):format(name), err, 1, true)
+      assert.is_nil(err:find(KEY, 1, true))
+    end
+  end)
+
+  it("refuses a default profile that is there and cannot be read", function()
+    os.execute(("ln -s default.conf %s/default.conf"):format(home))
+    local env = { XDG_CONFIG_HOME = directory }
+    for _, verb in ipairs { { "config", "show" }, { "config", "set", "timeout", "5" } } do
+      local status, _, err = run(verb, { env = env })
+      assert.equal(4, status)
+      assert.matches("the profile cannot be read: ", err, 1, true)
+    end
+    assert.is_nil(io.open(home .. "/default.conf"))
+  end)
+
   it("passes over the variables of Kubernetes and of other programs", function()
     local env = {}
     for _, name in ipairs {

@@ -45,6 +45,24 @@ describe("the command", function()
     assert.matches("Run 'riskscreen screen --help'", err, 1, true)
   end)
 
+  it("refuses an option that is given twice, and one that a verb would pass by", function()
+    local path = temporary.path "rows.csv"
+    temporary.write(path, "address\n" .. address "clean-eth" .. "\n")
+    for _, line in ipairs {
+      { "screen", "--file", path, "--file", path, "-n", "eth" },
+      { "screen", address "clean-eth", "-n", "eth", "-n", "bsc" },
+      { "screen", address "clean-eth", "-n", "eth", "--policy", path, "--policy", path },
+    } do
+      local status, out, err = run(tables.concat({ "--sandbox" }, line))
+      assert.same({ 4, "" }, { status, out })
+      assert.matches("must be used at most 1 time", err, 1, true)
+    end
+    local status, _, err = run { "list", "build", path, "-o", path .. ".rsl", "-n", "eth" }
+    temporary.clean()
+    assert.equal(4, status)
+    assert.matches("-n does not narrow a list", err, 1, true)
+  end)
+
   it("checks an option by the library's own table, and names the flag", function()
     local status, _, err = run { "risk", address "clean-eth", "-n", "eth", "--timeout", "0" }
     assert.equal(4, status)

@@ -71,6 +71,16 @@ describe("CSV", function()
     end)
   end
 
+  it("has all digits of a number", function()
+    local amount = 1234567890123.45
+    local record = { address = amount, action = { amount, 0.5 }, reason = { sum = amount } }
+    local cells = outputs.columns.cells(columns, record)
+    local expected = "1234567890123.45,1234567890123.45; 0.5,sum 1234567890123.45\r\n"
+    assert.equal(expected, outputs.csv(cells, 3))
+    assert.matches("1234567890123.45 ", outputs.table(columns, { cells }), 1, true)
+    assert.equal("2; ; x\r\n", outputs.csv(outputs.columns.cells(columns, { address = { 2, json.null, "x" } }), 1))
+  end)
+
   it("leaves numbers below zero as they are", function()
     assert.equal("-1.5", outputs.csv({ -1.5 }, 1):sub(1, -3))
   end)

@@ -28,6 +28,20 @@ describe("riskscreen report", function()
     os.execute("rm -r " .. folder)
   end)
 
+  it("reads all files of a journal", function()
+    local path = folder .. "/decisions.jsonl"
+    local journal = assert(require("riskscreen.journal").file(path, { max_size = 1500 }))
+    local client = sandbox.client { journal = journal }
+    for _ = 1, 12 do
+      client:screen { address = sandbox.scenario("clean-eth").address, network = "eth" }
+    end
+    assert(journal:close())
+    local status, out, err = run { "report", path, "-o", folder .. "/page.html", "--json" }
+    assert.equal(0, status, err)
+    assert.is_true(#require("riskscreen.journal").files(path) > 1)
+    assert.matches('"rows":12', out, 1, true)
+  end)
+
   for _, format in ipairs { "csv", "jsonl" } do
     it("reads what screen --" .. format .. " writes", function()
       local blocked = sandbox.scenario("type-hack").address

@@ -243,6 +243,21 @@ for _, way in ipairs(support.ways) do
       assert.same({ "block", "block" }, actions)
     end)
 
+    it("repeats the reasons whatever the caller did to those of the first decision", function()
+      for _, include in ipairs { false, { "entity" } } do
+        local messages = {}
+        local source = { high.address, high.address, high.address }
+        local options = { source = source, network = "eth", concurrency = 1, include = include or nil }
+        for decision in client:screen_all(options) do
+          messages[decision.index] = decision.reasons[1] and decision.reasons[1].message
+          decision.reasons[1].message = "changed"
+          decision.reasons[1] = nil
+        end
+        assert.is_string(messages[1])
+        assert.same({ messages[1], messages[1], messages[1] }, messages)
+      end
+    end)
+
     if way.name == "over HTTP" then
       it("repeats the service's record whatever the caller did to the first one", function()
         local levels = {}

@@ -53,6 +53,14 @@ describe("riskscreen.system", function()
     assert.equal(tonumber("600", 8), system.permissions(path))
   end)
 
+  it("takes permissions of a file away, and gives none", function()
+    for before, after in pairs { ["666"] = "640", ["600"] = "600", ["777"] = "640", ["604"] = "600" } do
+      os.execute(("chmod %s '%s'"):format(before, path))
+      assert.is_true(system.restrict(file))
+      assert.equal(tonumber(after, 8), system.permissions(path))
+    end
+  end)
+
   it("finds no terminal behind a file", function()
     assert.is_nil(system.columns(file))
   end)

@@ -391,6 +391,14 @@ describe("a journal", function()
     end
   end)
 
+  it("makes files into which nobody else can write, also where a daemon has no umask", function()
+    local writer = program.start("journal_writer", { path, "40", "4000" }, { before = "umask 0" })
+    writer:close()
+    for _, name in ipairs { path, path .. ".head" } do
+      assert.equal(tonumber("640", 8), require("riskscreen.system").permissions(name), name)
+    end
+  end)
+
   it("keeps the chain when it rotates", function()
     local journal = open { max_size = 1500 }
     record_some(journal, 20)
@@ -461,6 +469,28 @@ describe("a journal", function()
     assert.is_true(#report.files > 1)
   end)
 
+  it("takes the lines of programs that name it by links", function()
+    local directory = assert(path:match "^.*/")
+    local first, second = directory .. "first.jsonl", directory .. "second.jsonl"
+    os.execute(("ln -s %s %s; ln -s first.jsonl %s"):format(path, first, second))
+    local writers = {}
+    for index, name in ipairs { path, first, second } do
+      writers[index] = program.start("journal_writer", { name, "40", "4000" })
+    end
+    for _, writer in ipairs(writers) do
+      for line in writer:lines() do
+        assert.matches("^made ", line)
+      end
+      writer:close()
+    end
+    for _, name in ipairs { path, first, second } do
+      local report = assert(journals.verify(name))
+      assert.same({ true, 120 }, { report.ok, report.lines })
+    end
+    assert.is_nil(io.open(first .. ".head"))
+    assert.is_nil(io.open(first .. ".1"))
+  end)
+
   it("waits for another writer only so long", function()
     local journal = open { lock_timeout = 0.01, on_failure = function() end }
     local system = require "riskscreen.system"
@@ -516,11 +546,9 @@ describe("a journal", function()
       return pending "there is no /dev/full"
     end
     target:close()
-    os.execute("ln -s /dev/full '" .. path .. ".full'")
-    local journal, err = journals.file(path .. ".full", { on_failure = function() end })
-    if journal then
-      err = select(2, journal:append(riskscreen.policy():decide { risk = { risks = {} } }))
-    end
+    local journal = assert(journals.file(path, { on_failure = function() end }))
+    os.execute(("ln -sf /dev/full '%s'"):format(path))
+    local _, err = journal:append(riskscreen.policy():decide { risk = { risks = {} } })
     assert.equal("storage", err.kind)
     assert.equal("full", err.reason)
     assert.matches("No space left", err.message)

@@ -53,6 +53,24 @@ describe("the check of a journal", function()
     return changed
   end
 
+  it("finds each file of a rotated journal that cannot be read", function()
+    local journal = assert(journals.file(path))
+    for _ = 1, 2 do
+      assert(journal:rotate())
+      assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+    end
+    assert(journal:close())
+    for _, unreadable in ipairs { path .. ".1", path .. ".2", path } do
+      assert(os.rename(unreadable, path .. ".kept"))
+      os.execute(("ln -s %s %s"):format(unreadable, unreadable)) -- a loop, which not even root can open
+      local report = assert(journals.verify(path))
+      local fault = report.faults[1]
+      assert.same({ unreadable, "unreadable", 3 }, { fault.file, fault.reason, #report.files })
+      assert(os.rename(path .. ".kept", unreadable))
+    end
+    assert.is_true(assert(journals.verify(path)).ok)
+  end)
+
   it("finds nothing in one that is whole", function()
     assert.same({}, faults_of(lines))
   end)

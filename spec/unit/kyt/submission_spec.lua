@@ -4,6 +4,7 @@ local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
 local spellings = require "spec.support.spellings"
 local submissions = require "riskscreen.kyt.submission"
+local tables = require "riskscreen.util.tables"
 local temporary = require "spec.support.temporary"
 
 local ADDRESS = "0x52908400098527886e0f7030069857d2e4169ee7"
@@ -351,10 +352,14 @@ describe("a submission that a store keeps", function()
     local plain = { network = "eth", hash = "0xabc", outputAddress = ADDRESS, direction = "in" }
     start({}, submitted).kyt:submit(plain)
     local checksummed = "0x52908400098527886E0F7030069857D2E4169EE7"
-    for field, spelling in pairs { network = "ethereum", hash = "0xABC", outputAddress = checksummed } do
-      local other =
-        { network = plain.network, hash = plain.hash, outputAddress = plain.outputAddress, direction = "in" }
-      other[field] = spelling
+    for _, change in ipairs {
+      { network = "ethereum" },
+      { hash = "0xABC" },
+      { hash = "0XabC" },
+      { hash = "abc" },
+      { outputAddress = checksummed },
+    } do
+      local other = tables.merge(plain, change)
       local client, requests = start({}, submitted)
       local transaction = assert(client.kyt:submit(other))
       assert.same({ "r1", 0 }, { transaction.requestId, #requests })

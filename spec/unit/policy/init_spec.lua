@@ -335,8 +335,20 @@ describe("the result of a transaction", function()
 
   it("is decided by its risks if it has nothing else", function()
     assert.equal("allow", decide_result({}).action)
-    assert.equal("allow", decide_result({ maxScore = json.null, dirData = json.null }).action)
     assert.equal("block", decide_result({ risks = { risk("high", "hack") } }).action)
+  end)
+
+  it("is unknown if its scores are null, and no risk says more", function()
+    local null = json.null
+    for _, nulls in ipairs { { maxScore = null }, { dirData = null }, { maxScore = null, dirData = null } } do
+      local decision = decide_result(nulls)
+      assert.equal("unknown", decision.action)
+      assert.matches("neither risks nor scores", decision.reasons[1].message, 1, true)
+      nulls.risks = { risk("low", "online-gambling") }
+      assert.equal("allow", decide_result(nulls).action)
+      nulls.risks = { risk("high", "hack") }
+      assert.equal("block", decide_result(nulls).action)
+    end
   end)
 
   it("is unknown if it has scores, which a policy for addresses does not look at", function()

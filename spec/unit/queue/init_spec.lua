@@ -415,6 +415,31 @@ describe_if("a queue in Redis", function()
     assert.same(transaction, result.input.transaction)
   end)
 
+  it("records each decision of a worker in the journal, also one that is used again", function()
+    local bad, path = riskscreen.sandbox.scenario "type-hack", os.tmpname()
+    local journal = assert(riskscreen.journal.file(path))
+    finally(function()
+      os.remove(path)
+      os.remove(path .. ".head")
+    end)
+    client = riskscreen.sandbox.client { journal = journal }
+    local input = { address = bad.address, network = bad.network }
+    queue:add("a", { input, input, { address = "0x12", network = "eth" } })
+    work()
+    queue:add("b", { { address = bad.address:lower(), network = bad.network } })
+    work()
+    assert.equal(4, select(2, results_by_id()))
+    journal:close()
+    local lines = {}
+    for entry in riskscreen.journal.entries(path) do
+      lines[entry.seq] = tables.pick(entry, { "address", "action", "reasons", "identity", "policy", "source" })
+    end
+    assert.equal(3, #lines)
+    assert.equal("block", lines[1].action)
+    assert.is_true(#lines[1].reasons > 0)
+    assert.same({ lines[1], lines[1] }, { lines[2], lines[3] })
+  end)
+
   it("keeps and records no access key that the service shows in a transaction's result", function()
     local key, path = "key-of-the-queue-specs", os.tmpname()
     local strategies = { ["in"] = { ["1"] = { strategyNo = "1", strategyName = key, score = "1" } }, out = {} }

@@ -58,6 +58,25 @@ describe_if("a client of Redis", function()
     end
   end)
 
+  it("raises for a command without a name, which would close the connection that all tasks share", function()
+    for _, misuse in ipairs {
+      function()
+        client:call()
+      end,
+      function()
+        client:pipeline { { "PING" }, {} }
+      end,
+      function()
+        client:wait(1)
+      end,
+    } do
+      local ok, message = pcall(misuse)
+      assert.is_false(ok)
+      assert.matches("^[^:]*init_spec.lua:%d+: redis: a command must have a name", message)
+    end
+    assert.equal("PONG", client:call "PING")
+  end)
+
   it("returns nil and an error where Redis refuses a command", function()
     client:call("SET", "a", "text")
     local reply, err = client:call("LPUSH", "a", "x")

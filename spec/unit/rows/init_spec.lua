@@ -67,6 +67,12 @@ describe("a file of rows", function()
     assert.same({ "2 " .. A .. " nil" }, (subjects("address,note,name,network_fee,set\n" .. A .. ",a,b,c,d\n")))
   end)
 
+  it("is refused where its first line could be a row or a header", function()
+    for _, line in ipairs { A .. ",eth,wallet", A .. ";Address", A .. ",address,x", A .. "\teth\tADDR" } do
+      refused(line .. "\n", "F, line 1: it could be a header, and it begins with the address '" .. A .. "'")
+    end
+  end)
+
   it("may be exported by a spreadsheet: a byte order mark, semicolons or tabs, quotes", function()
     assert.same({ "2 " .. A .. " eth" }, (subjects('\239\187\191"address";"network"\r\n"' .. A .. '";"eth"\r\n')))
     assert.same({ "2 " .. A .. " eth" }, (subjects("address\tnetwork\n" .. A .. "\teth\n")))

@@ -52,6 +52,23 @@ for name, open in pairs { memory = memory, sqlite = sqlite, redis = redis_server
       assert.equal("2", space:get "a")
     end)
 
+    it("walks over every key that it has, also the empty one", function()
+      for _, key in ipairs { "", "a", "b" } do
+        assert.is_true(space:put(key, "1"))
+      end
+      assert.same({ "", "a", "b" }, keys_of(space))
+      assert.same({ "a", "b" }, keys_of(space, { after = "" }))
+    end)
+
+    it("refuses a condition where a change takes none", function()
+      for _, kind in ipairs { "put", "add" } do
+        local made, err = store:batch { { kind = kind, space = "things", key = "a", value = "1", expected = "0" } }
+        assert.is_nil(made)
+        assert.same({ "invalid_argument", "expected" }, { err.kind, err.field })
+      end
+      assert.is_nil(space:get "a")
+    end)
+
     it("keeps any text without a zero byte", function()
       for _, text in ipairs { "", "'; DROP TABLE entries; --", "\255\254\1\n", ("x"):rep(100000), "ключ" } do
         assert.is_true(space:put("key" .. text:sub(1, 900), text))
@@ -266,7 +283,26 @@ describe("a store in memory", function()
     if lines[1] == "no locale" then
       pending "there is no localedef, or it has no en_US"
     else
-      assert.same({ "b:1", "b:2" }, lines)
+      assert.same({ "b:1", "b:2", "b:1", "b:2" }, lines)
+    end
+  end)
+end)
+
+local describe_if = redis_server.is_installed() and describe or pending
+
+describe_if("a store in Redis", function()
+  after_each(temporary.clean)
+
+  it("finds the keys of a prefix in every locale", function()
+    local its_server = redis_server.start()
+    finally(function()
+      its_server:stop()
+    end)
+    local lines = locales.run("store_in_locale", its_server.url)
+    if lines[1] == "no locale" then
+      pending "there is no localedef, or it has no en_US"
+    else
+      assert.same({ "b:1", "b:2", "b:1", "b:2" }, lines)
     end
   end)
 end)

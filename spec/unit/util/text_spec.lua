@@ -1,3 +1,5 @@
+local locales = require "spec.support.locales"
+local temporary = require "spec.support.temporary"
 local text = require "riskscreen.util.text"
 
 local networks = { "ethereum", "eth", "tron", "btc", "solana" }
@@ -22,6 +24,22 @@ describe("the nearest name", function()
     assert.is_nil(text.nearest("", networks))
     assert.is_nil(text.nearest(("e"):rep(100), networks))
     assert.is_nil(text.nearest(5, networks))
+  end)
+end)
+
+describe("a text with small letters", function()
+  it("has them for A to Z alone", function()
+    assert.equal("abcxyz-09 \196\176\221", text.lower "AbcXYZ-09 \196\176\221")
+  end)
+
+  it("is the same in every locale: services, headers and names are found", function()
+    finally(temporary.clean)
+    local lines = locales.run "lower_in_locale"
+    if lines[#lines] == "no locale" then
+      pending "there is no localedef, or it lacks tr_TR"
+    else
+      assert.same({ lines[1], lines[1] }, lines)
+    end
   end)
 end)
 

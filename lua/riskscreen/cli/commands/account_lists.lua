@@ -2,6 +2,7 @@
 -- the account's lists.
 
 local addresses = require "riskscreen.address"
+local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
@@ -17,10 +18,22 @@ local export_columns = { "address", "network", "risks" }
 local risk_option = { name = "risk", type = "table", list = true, argument = "LEVEL/TYPE" }
 risk_option.doc = "Risk of the addresses, or of rows that name none, such as high/scam. It may be repeated."
 
+-- The text of a row's risks: a list of texts, as JSON lines have them, is one text.
+local function text_of(value)
+  if type(value) ~= "table" or not json.is_array(value) then
+    return value ~= json.null and value or ""
+  end
+  local parts = {}
+  for index, part in ipairs(value) do
+    parts[index] = type(part) == "string" and part or text.kind(part)
+  end
+  return table.concat(parts, ";")
+end
+
 -- "high/scam;low/porn", perhaps with more after the type, as risks; the source is the service's own.
 local function risks_of(written, place)
   local risks = {}
-  for part in written:gmatch "[^;]*%S[^;]*" do
+  for part in tostring(written or ""):gmatch "[^;]*%S[^;]*" do
     local level, kind = part:match "^%s*([%w-]+)%s*/%s*([%w-]+)"
     if not level then
       return nil, ("%s must be such as high/scam (got %s)"):format(place, text.show(part))
@@ -89,7 +102,7 @@ local function run_import(context)
   local input, default, rows = inputs.open(context, context.arguments.file), given_risks(context), {}
   for row in input:each() do
     local network = row.network or context:network()
-    local risks, problem = risks_of(tostring(input:field(row, "risks") or ""), "risks")
+    local risks, problem = risks_of(text_of(input:field(row, "risks")), "risks")
     problem = problem_of(row.address, network) or problem
     if problem then
       input:count_invalid(row.line, problem)
@@ -101,16 +114,9 @@ local function run_import(context)
   return add(context, rows)
 end
 
-local function run_export(context)
-  local client = context:client()
-  local out = context.options.output and io.open(context.options.output, "wb")
-  if context.options.output and not out then
-    status.misuse("the file cannot be written: " .. context.options.output)
-  end
-  context.format = context.format == "table" and "csv" or context.format
-  context.world = out and tables.merge(context.world, { out = out }) or context.world
+local function export(context)
   local output = context:output(export_columns)
-  for item in client.blacklist:each({ pageSize = 100 }, { timeout = context.options.timeout }) do
+  for item in context:client().blacklist:each({ pageSize = 100 }, { timeout = context.options.timeout }) do
     local risks = {}
     for index, risk in ipairs(item.risks ~= json.null and item.risks or {}) do
       risks[index] = ("%s/%s"):format(risk.riskLevel or "?", risk.riskType or "?")
@@ -118,9 +124,23 @@ local function run_export(context)
     output:add { address = item.address, network = item.network, risks = risks[1] and risks or nil }
   end
   output:finish()
-  if out and not out:close() then
-    status.fail(status.unknown, "the file cannot be written: " .. context.options.output)
+end
+
+local function run_export(context)
+  local path = context.options.output
+  context.format = context.format == "table" and "csv" or context.format
+  if not path or path == "-" then
+    return export(context)
   end
+  local out, finish = files.replace(path)
+  status.ensure_written(out, finish)
+  context.world = tables.merge(context.world, { out = out })
+  local ok, failure = pcall(export, context)
+  local written, problem = finish(ok)
+  if not ok then
+    error(failure, 0)
+  end
+  status.ensure_written(written, problem)
 end
 
 local timeout_option = option_of.pick(options.call, { "timeout" })[1]
@@ -160,7 +180,10 @@ return {
   {
     name = "blacklist export",
     summary = "Write the whole blacklist as CSV, for blacklist import.",
-    options = { option_of.text("output", "FILE", "File to write; by default stdout.", "o"), timeout_option },
+    options = {
+      option_of.text("output", "FILE", "File to write, replaced once the list is complete; by default stdout.", "o"),
+      timeout_option,
+    },
     examples = { { line = "blacklist export -o blacklist.csv", what = "Into a file" } },
     run = run_export,
   },

@@ -47,6 +47,7 @@ local function build_list(context, settings, failed)
     warn_of(context, report or err.report)
   end
   if not report then
+    failed = err.kind == "storage" and status.unknown or failed
     status.fail(err.report and err.report.invalid > 0 and status.invalid_rows or failed, err.message)
   end
   local record = tables.pick(report, report_columns)
@@ -56,6 +57,10 @@ local function build_list(context, settings, failed)
 end
 
 local function run_build(context)
+  local network = context.configuration.values.network
+  if network and network.source:find "^%-" then
+    status.misuse "-n does not narrow a list: rows without a network hold on every one. Give them a column network"
+  end
   return build_list(context, tables.merge(context.options, { inputs = context.arguments.input }), status.usage)
 end
 
@@ -161,6 +166,9 @@ return {
       { status = status.unknown, what = "the source cannot be fetched or is refused; the old list is as it was" },
       invalid_rows,
     },
+    written = function(context)
+      return update.written(context.options.output)
+    end,
     run = run_update,
   },
   {

@@ -59,6 +59,8 @@ function M.named_values(list)
     local name, written = pair:match "^([%w_.-]+)=(.*)$"
     if not name then
       status.misuse "an argument must be name=value"
+    elseif values[name] ~= nil then
+      status.misuse(("%s is given twice"):format(name))
     elseif written:find "^[%[{]" then
       local value, message = json.decode(written)
       if value == nil then

@@ -4,6 +4,7 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local core = require "riskscreen.core"
 local decision_record = require "riskscreen.cli.decision_record"
+local files = require "riskscreen.util.files"
 local grouped = require("riskscreen.cli.progress").grouped
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
@@ -274,6 +275,9 @@ end
 
 -- Opens the file, or makes it.
 local function open_results(path, queue)
+  if files.is_special(path) then
+    status.misuse(("%s cannot be read again: -o must name a file"):format(path))
+  end
   local made, problem = io.open(path, "ab")
   status.ensure_written(made, problem)
   made:close()

@@ -1,6 +1,7 @@
 -- riskscreen report: the results of a run, or a journal, as a page for people.
 
 local inputs = require "riskscreen.cli.input"
+local journals = require "riskscreen.journal"
 local option_of = require "riskscreen.cli.option"
 local report = require "riskscreen.report"
 local rows = require "riskscreen.rows"
@@ -18,18 +19,15 @@ local columns = {
 }
 
 local function run(context)
-  local sources, path = context.arguments.file, context.options.output
-  for index, name in ipairs(sources) do
-    sources[index] = name == "-" and context.world.input or name
+  local sources, path = {}, context.options.output
+  for _, name in ipairs(context.arguments.file) do
+    sources = tables.concat(sources, name == "-" and { context.world.input } or journals.files(name))
   end
-  local summary, err = report.write(rows.options_of(context.options, {
+  local summary = status.ensure(report.write(rows.options_of(context.options, {
     input = sources,
     output = path == "-" and context.world.out or path,
     title = context.options.title,
-  }))
-  if not summary then
-    status.misuse(err.message)
-  end
+  })))
   for _, note in ipairs(summary.notes) do
     context:warn(note)
   end

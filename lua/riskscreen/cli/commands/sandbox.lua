@@ -41,7 +41,7 @@ local function run(context)
       out:write(configuration.variable(setting .. "." .. field), "='", endpoint[field], "'\n")
     end
   end
-  out:flush()
+  status.ensure_written(out:flush())
   while true do
     riskscreen.loop:step()
   end

@@ -99,5 +99,6 @@ return {
     { status = status.invalid_rows, what = "rows of the file are invalid, and the others are allow" },
   }),
   verdict = "status",
+  written = runs.written,
   run = run,
 }

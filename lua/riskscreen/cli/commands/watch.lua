@@ -87,10 +87,17 @@ local function run_test(context, watch)
   return taken and status.done or status.unknown
 end
 
+local function state_of(context)
+  local options = context.options
+  return { options.state or options.file and options.file .. ".watch.db" }
+end
+
 local function run(context)
   local options = context.options
   if not options.test and not options.file then
     status.misuse "--file is required"
+  elseif options.file == "-" or options.file and files.is_special(options.file) then
+    status.misuse(("%s cannot be read again in each cycle: --file must name a file"):format(options.file))
   elseif options.test and not (options.webhook or options.command) then
     status.misuse "--test needs --webhook or --command"
   end
@@ -112,10 +119,8 @@ local function run(context)
   if options.test then
     return run_test(context, trial)
   end
-  local path = options.state or options.file .. ".watch.db"
-  inputs.refuse_output(path, context, options.file)
   inputs.open(context, options.file):close()
-  local kept = status.ensure(store.sqlite(path))
+  local kept = status.ensure(store.sqlite(state_of(context)[1]))
   local watch = watch_in(kept)
   local summary, failure, is_done
   if options.once then
@@ -181,5 +186,6 @@ return {
     },
   },
   verdict = "output",
+  written = state_of,
   run = run,
 }

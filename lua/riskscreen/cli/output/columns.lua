@@ -21,6 +21,13 @@ local is_action = tables.set { "action", "after", "before" }
 
 local M = {}
 
+---The text of a cell, with all digits of a number. A null in a list has no text.
+---@param value any
+---@return string
+function M.text(value)
+  return type(value) == "number" and json.number(value) or value ~= nil and tostring(value) or ""
+end
+
 -- A value as one text: "high / scam / Provider; low / porn".
 local function flat(value, shape)
   if value == nil or value == json.null then
@@ -31,7 +38,7 @@ local function flat(value, shape)
   local parts = {}
   if json.is_array(value) then
     for index, item in ipairs(value) do
-      parts[index] = tostring(flat(item, shape and shape.items))
+      parts[index] = M.text(flat(item, shape and shape.items))
     end
     return table.concat(parts, "; ")
   end
@@ -39,11 +46,11 @@ local function flat(value, shape)
   for _, field in ipairs(shape and shape.fields or {}) do
     listed[field.name] = true
     local part = flat(value[field.name], field)
-    parts[#parts + 1] = part ~= nil and part ~= "" and tostring(part) or nil
+    parts[#parts + 1] = part ~= nil and part ~= "" and M.text(part) or nil
   end
   for _, name in ipairs(tables.sorted_keys(value)) do
     if not listed[name] then
-      parts[#parts + 1] = tostring(name) .. " " .. tostring(flat(value[name]))
+      parts[#parts + 1] = tostring(name) .. " " .. M.text(flat(value[name]))
     end
   end
   return table.concat(parts, " / ")

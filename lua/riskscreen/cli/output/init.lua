@@ -33,7 +33,7 @@ end
 -- A cell of CSV by RFC 4180. One that a spreadsheet would take for a formula gets an apostrophe in front.
 local function csv_cell(value)
   if type(value) ~= "string" then
-    return value == nil and "" or tostring(value)
+    return columns_of.text(value)
   elseif value:find "^[=+%-@\t\r]" then
     value = "'" .. value
   end

@@ -3,6 +3,7 @@
 
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local text_of = require("riskscreen.cli.output.columns").text
 
 local GAP = "  "
 local LONGEST_CELL = 4096 -- bytes
@@ -33,7 +34,7 @@ local function cut(cell, limit)
 end
 
 local function printable(value)
-  return value == nil and "" or text.printable(tostring(value), LONGEST_CELL)
+  return text.printable(text_of(value), LONGEST_CELL)
 end
 
 -- The widths that make a table fit, or nil: the columns that may be cut have one greatest width.

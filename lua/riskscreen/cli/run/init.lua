@@ -393,13 +393,17 @@ local function limit_rate(context)
   end
 end
 
+local function format_of(context)
+  return context.format == "jsonl" and "jsonl" or "csv"
+end
+
 local function new_run(context)
   local options, world = context.options, context.world
   local input = inputs.open(context, options.file)
   return setmetatable({
     context = context,
     input = input,
-    format = context.format == "jsonl" and "jsonl" or "csv",
+    format = format_of(context),
     keep = options.keep or {},
     columns = output.columns(options.keep, nil, options.meta),
     rows = {},
@@ -415,6 +419,13 @@ local function new_run(context)
   }, Run)
 end
 
+---The files that a run writes.
+---@param context riskscreen.cli.Context
+---@return string[]
+function M.written(context)
+  return output.written(context.options, format_of(context))
+end
+
 ---Screens a file.
 ---@param context riskscreen.cli.Context of the verb `screen`
 ---@return integer status
@@ -428,13 +439,9 @@ function M.run(context)
   run:set_row_source(source)
   local path = output.path(context.options, run.format)
   run.path = path
-  for _, ending in ipairs(path and output.ENDINGS or {}) do
-    inputs.refuse_output(path .. ending, context, context.options.file)
-  end
   if not path and (context.options.resume or context.options.retry_failed) then
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
-    inputs.refuse_journal(context, path .. ".state")
     local opened, failure = pcall(output.open, run, path, identities.of(context, run.input, run.format, client, source))
     if not opened then
       run:close()

@@ -14,10 +14,7 @@ local text = require "riskscreen.util.text"
 local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
 local STATE = ".state"
 
-local M = {
-  ---What is written under the output's name with these endings.
-  ENDINGS = { "", STATE, UNFINISHED },
-}
+local M = {}
 
 ---The columns of the output: line and address first, the kept columns of the input last. A column of the input that is
 ---called `action` must not take the place of the decision.
@@ -49,6 +46,15 @@ function M.replace_earlier(path, progress)
       directory:close()
     end
   end
+end
+
+---The files that a run writes.
+---@param options table of the verb
+---@param format "csv"|"jsonl"
+---@return string[]
+function M.written(options, format)
+  local path = options.file and M.path(options, format)
+  return path and { path, path .. STATE, path .. UNFINISHED } or {}
 end
 
 ---The path of the output: beside the input, or nil for stdout.
@@ -137,9 +143,7 @@ function M.open(run, path, identity)
     os.remove(path .. UNFINISHED)
     local problem
     run.out, problem = io.open(path, "w+b")
-    if not run.out then
-      status.misuse("the output cannot be written: " .. problem)
-    end
+    status.ensure_written(run.out, problem)
     state:clear()
     state:begin(identity)
   end

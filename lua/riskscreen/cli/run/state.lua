@@ -50,7 +50,9 @@ end
 local function open(path, synchronous)
   local opened, err = store.sqlite { path = path, synchronous = synchronous }
   if not opened then
-    status.misuse(("the state %s cannot be opened: %s"):format(path, tostring(err)))
+    local is_misuse = type(err) == "table" and (err.reason == "newer" or err.reason == "foreign")
+    local message = ("the state %s cannot be opened: %s"):format(path, tostring(err))
+    status.fail(is_misuse and status.usage or status.unknown, message)
   end
   return opened
 end

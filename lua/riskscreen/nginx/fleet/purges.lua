@@ -18,6 +18,7 @@ local LONGEST_BLOCK = 1 -- seconds that Redis may keep a reading connection wait
 local TRIES = 8 -- to add a record, while other machines add theirs
 local MAX_NUMBER = 2 ^ 53 - 2
 local MAX_WAITING = 1000 -- purges that Redis does not have yet
+local UNTOLD = 0 -- instead of the time from when on a purge is told: Redis has not taken it
 local PATIENCE = 5 -- seconds after which another worker tells a purge, because its own one may have died
 local MARK_SIZE = 16 -- bytes
 
@@ -54,10 +55,16 @@ local function number_of(self, key)
   return type(value) == "number" and value or nil
 end
 
----The last purge that this machine has heard of; nil before the first.
+-- The last purge that this machine has heard of; nil before the first.
+local function last_number(self)
+  return number_of(self, self.keys.number)
+end
+
+---The last purge that this machine has heard of; nil before the first, and while Redis lacks a purge of this machine.
+---Each fetch looks up the count of these purges, so that a full dict drops decisions first. A lost count is not 0.
 ---@return number|nil
 function Purges:number()
-  return number_of(self, self.keys.number)
+  return number_of(self, self.keys.untold) == 0 and last_number(self) or nil
 end
 
 ---The mark of that record.
@@ -85,9 +92,8 @@ end
 ---@param purge number the last purge before the fetch
 ---@return boolean
 function Purges:is_purged(address, purge)
-  local bucket, keys, number = buckets.bucket_of(address), self.keys, self:number()
-  local floor = number_of(self, keys.floor .. bucket) or number
-  return not number or purge < floor or self.settings.dict:get(keys.closed .. bucket) ~= nil
+  local number = self:number()
+  return not number or purge < (number_of(self, self.keys.floor .. buckets.bucket_of(address)) or number)
 end
 
 local function set(self, key, value)
@@ -150,7 +156,7 @@ end
 -- tries again. Where the stream is lost, the numbers go on above those of all machines that know them.
 local function append(self, kind, content)
   local settings, client, problem = self.settings, self.settings.client, nil
-  local least = self:number() or 0
+  local least = last_number(self) or 0
   for try = 1, TRIES do
     local records, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
     if not records then
@@ -181,31 +187,10 @@ local function append(self, kind, content)
   return nil, tostring(problem)
 end
 
--- Whether a purge of the bucket waits.
-local function waits(self, bucket)
-  local dict, slots, mark = self.settings.dict, self.keys.waiting, " " .. bucket .. " "
-  for slot = 1, MAX_WAITING do
-    local waiting = dict:get(slots .. slot)
-    if waiting and waiting:match("^[^\n]*"):find(mark, 1, true) then
-      return true
-    end
-  end
-  return false
-end
-
--- Opens a bucket, unless another purge of it waits. Workers that do so at the same time agree in the end.
-local function open(self, bucket)
-  local is_closed
-  repeat
-    is_closed = waits(self, bucket)
-    set(self, self.keys.closed .. bucket, is_closed or nil)
-  until is_closed == waits(self, bucket)
-end
-
--- A purge that waits: the time from when on any worker tells it, its buckets, and its text. The time has a fixed
--- length: a full dict takes a text of the same length.
-local function waiting_text(self, content, due)
-  return ("%016.3f %s \n%s"):format(due, table.concat(parts_of_purge(self, content), " "), content)
+-- A purge that waits: the time from when on any worker tells it, and its text. The time has a fixed length: a full dict
+-- takes a text of the same length.
+local function waiting_text(content, due)
+  return ("%016.3f\n%s"):format(due, content)
 end
 
 -- Keeps a purge until Redis has it, so that it outlives its worker. Returns the key, or nil where there is no room.
@@ -219,89 +204,89 @@ local function keep_waiting(self, waiting)
   end
 end
 
--- Adds the record of a purge. Until that has succeeded, this machine takes no verdict of its buckets from Redis. Raises
--- where the dict has no room.
-local function add_record(self, content, key)
-  local list = parts_of_purge(self, content)
-  for _, bucket in ipairs(list) do
-    set(self, self.keys.closed .. bucket, true)
-  end
+-- Adds the record of a purge. Raises where the dict has no room.
+local function add_record(self, content)
   local number, problem = append(self, PURGE, content)
   if not number then
     return nil, problem
   end
-  for _, bucket in ipairs(list) do
+  for _, bucket in ipairs((parts_of_purge(self, content))) do
     raise_floor(self, bucket, number)
-  end
-  if key then
-    self.settings.dict:delete(key)
-  end
-  for _, bucket in ipairs(list) do
-    open(self, bucket)
   end
   self.settings.count "published"
   return true
 end
 
-local function publish(self, content, key)
-  local ran, ok, problem = pcall(add_record, self, content, key)
+local function publish(self, content)
+  local ran, ok, problem = pcall(add_record, self, content)
   return ran and ok, ran and problem or ok
 end
 
----Tells all machines of a purge.
+-- Counts a purge that Redis has not taken. Where it cannot be kept, the count is lost, and this machine begins anew.
+local function keep_untold(self, key, waiting, content)
+  local dict, untold = self.settings.dict, self.keys.untold
+  if key and dict:get(key) == waiting and dict:set(key, waiting_text(content, UNTOLD)) then
+    dict:incr(untold, 1, not last_number(self) and 0 or nil)
+  else
+    dict:delete(untold)
+  end
+end
+
+---Tells all machines of a purge. Until that has succeeded, this machine takes no verdict from Redis.
 ---@param address string
 ---@param network? string
 ---@return boolean|nil ok
 ---@return string|nil problem the machines are told later, when Redis answers
 function Purges:publish(address, network)
   local settings, content = self.settings, (network or "") .. "\n" .. address
-  local waiting = waiting_text(self, content, settings.now() + PATIENCE)
+  local waiting = waiting_text(content, settings.now() + PATIENCE)
   local key = keep_waiting(self, waiting)
-  local ok, problem = publish(self, content, key)
-  if ok then
-    return true
+  local ok, problem = publish(self, content)
+  if not ok then
+    settings.count "failed"
+    keep_untold(self, key, waiting, content)
+    return nil, tostring(problem)
+  elseif key then
+    settings.dict:delete(key)
   end
-  settings.count "failed"
-  if key and settings.dict:get(key) == waiting then
-    settings.dict:set(key, waiting_text(self, content, 0))
-  end
-  return nil, tostring(problem) .. (key and "" or "; and there is no room to tell them later")
+  return true
 end
 
--- Uses the marks and the waiting purges: a full dict drops what was not used for the longest time.
-local function touch(self)
-  local dict, keys = self.settings.dict, self.keys
-  for bucket = 0, buckets.BUCKETS - 1 do
-    dict:get(keys.closed .. bucket)
-    dict:get(keys.floor .. bucket)
-  end
-  for slot = 1, MAX_WAITING do
-    dict:get(keys.waiting .. slot)
-  end
-end
-
--- Publishes what could not be published, or what a worker has not published before its end.
+-- Publishes what could not be published, or what a worker has not published before its end. Returns the number of
+-- untold purges where it finds none, because a full dict has lost them.
 local function publish_waiting(self)
+  local dict, is_empty = self.settings.dict, true
+  local untold = number_of(self, self.keys.untold)
   for slot = 1, MAX_WAITING do
     local key = self.keys.waiting .. slot
-    local waiting = self.settings.dict:get(key)
-    local due, content = (waiting or ""):match "^(%S+)[^\n]*\n(.*)$"
-    if waiting and tonumber(due) <= self.settings.now() and not publish(self, content, key) then
-      return
+    local waiting = dict:get(key)
+    local due, content = (waiting or ""):match "^(%S+)\n(.*)$"
+    is_empty = is_empty and not waiting
+    if waiting and tonumber(due) <= self.settings.now() then
+      if not publish(self, content) then
+        return nil
+      end
+      dict:delete(key)
+      if tonumber(due) == UNTOLD then
+        dict:incr(self.keys.untold, -1)
+      end
     end
   end
+  return is_empty and untold ~= 0 and (untold or 0) or nil
 end
 
--- Begins anew, with a record of its own: nothing that was asked before it counts.
-local function begin(self)
+-- Begins anew, with a record of its own: nothing that was asked before it counts. Where untold purges are lost, the
+-- record tells the other machines of a loss.
+local function begin(self, lost)
   local settings, asked_at = self.settings, self.settings.now()
-  local number, sealed = append(self, BEGIN)
+  local number, sealed = append(self, BEGIN, lost and "lost" or nil)
   if not number then
     return nil, sealed
   end
   raise_floors(self, number)
   settings.forget_all()
   remember(self, number, sealed)
+  settings.dict:incr(self.keys.untold, -(lost or 0), 0)
   set(self, self.keys.heard_at, asked_at)
   return true
 end
@@ -335,8 +320,8 @@ local function learn(self, record)
   end
   local text = self.seal:open(label_of(self, number), sealed)
   local kind, content = (text or ""):match "^1(%a+) %d+\n(.*)$"
-  local before = kind == BEGIN and tonumber(content) or number - 1
-  if before ~= self:number() then
+  local before = kind == BEGIN and tonumber(content) or kind ~= BEGIN and number - 1
+  if before ~= last_number(self) then
     forget_all(self, number, ("purges before %.0f are missing"):format(number))
   elseif kind == PURGE then
     apply(self, number, content)
@@ -400,15 +385,18 @@ end
 -- Listens for a moment. Returns nil and the reason if Redis fails.
 local function listen_once(self, block)
   local settings = self.settings
-  touch(self)
-  publish_waiting(self)
+  local lost = publish_waiting(self)
   local learned, problem = learn_time(self)
   if not learned then
     return nil, problem
   end
-  local number = self:number()
+  local number = last_number(self)
   if not number then
     return begin(self)
+  elseif lost then
+    settings.count "lost"
+    settings.log "the dict has lost purges that Redis has not taken: all verdicts are forgotten"
+    return begin(self, lost)
   end
   local asked_at = settings.now()
   local own, records
@@ -473,10 +461,10 @@ local M = { LONGEST_BLOCK = LONGEST_BLOCK }
 ---@return riskscreen.nginx.Purges
 function M.new(settings)
   local keys = {}
-  for _, name in ipairs { "number", "mark", "heard_at", "offset", "listener" } do
+  for _, name in ipairs { "number", "mark", "heard_at", "offset", "listener", "untold" } do
     keys[name] = settings.prefix .. name
   end
-  for _, name in ipairs { "floor", "closed", "waiting" } do
+  for _, name in ipairs { "floor", "waiting" } do
     keys[name] = settings.prefix .. name .. ":"
   end
   return setmetatable({

@@ -1,17 +1,19 @@
 -- Tasks inside nginx. Each has a light thread of the request or timer that spawned it. The request or timer does
 -- not end before its tasks. Every wait, in a task or outside of tasks, yields to nginx.
-local now = require("riskscreen.runtime.nginx.clock").precise
+local clock = require "riskscreen.runtime.nginx.clock"
 local ffi = require "ffi"
 local semaphore = require "ngx.semaphore"
 local task = require "riskscreen.runtime.tasks"
 
 local ngx = _G.ngx
+local now = clock.precise
 local running, yield = coroutine.running, coroutine.yield
 local unpack = unpack -- luacheck: ignore 113
 local thread = ngx.thread
 
 local SHORTEST_WAIT = 0.001 -- seconds: the resolution of nginx's timers
 local LONGEST_WAIT = 86400 -- seconds of one wait in nginx
+local LONGEST_DELAY = 0.1 -- seconds after which a timer that is due counts as dropped
 
 -- The phases in which nginx can wait.
 local waiting_phases = {
@@ -36,12 +38,12 @@ local owned = 0 -- the number of tasks; mostly there is none, and `current` need
 ---@type table<userdata, { abandon: fun(self) }>
 local guarded = setmetatable({}, { __mode = "k" })
 
--- The things whose guard was collected, until the timer that abandons them.
-local left_behind, left_count, timer_is_set = {}, 0, false
+-- The things whose guard was collected, until the timer that abandons them, and when that timer was set.
+local left_behind, left_count, timer_set_at = {}, 0, -math.huge
 
 local function abandon_all()
   local things, count = left_behind, left_count
-  left_behind, left_count, timer_is_set = {}, 0, false
+  left_behind, left_count, timer_set_at = {}, 0, -math.huge
   for index = 1, count do
     things[index]:abandon()
   end
@@ -56,16 +58,18 @@ getmetatable(prototype).at_close = ffi.gc(ffi.new "char[1]", function()
 end)
 
 -- A finalizer must be short and without loops: LuaJIT's compiled `pairs` may never end inside a finalizer. So a timer
--- abandons the thing. Without a timer, as when too many are pending, the next finalizer tries again.
+-- abandons the thing. Without a timer, as when too many are pending, the next finalizer tries again. nginx drops timers
+-- when too many run.
 getmetatable(prototype).__gc = function(guard)
   local thing = guarded[guard]
   if thing and not is_closing then
     guarded[guard] = nil
     left_count = left_count + 1
     left_behind[left_count] = thing
-    if not timer_is_set then
+    local time = clock.now() -- a reader of `precise` may be interrupted by this finalizer
+    if time >= timer_set_at + LONGEST_DELAY then
       local called, created = pcall(ngx.timer.at, 0, abandon_all)
-      timer_is_set = called and created
+      timer_set_at = called and created and time or -math.huge
     end
   end
 end

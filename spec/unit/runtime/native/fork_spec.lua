@@ -76,6 +76,7 @@ describe("after a fork", function()
       ["with a request"] = { 0, 0 },
       ["with a journal"] = { 0, 0 },
       ["with a poll"] = { 0, 0 },
+      ["with jitter"] = { 0, 0 },
     } do
       it(("parent and child have their own connections, %s, with a %s end of the child"):format(way, ending), function()
         run(way, ending)

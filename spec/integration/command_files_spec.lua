@@ -1,0 +1,174 @@
+-- The files that verbs of the `riskscreen` command write: what they never replace, and what stands under their names.
+local cli = require "spec.support.cli"
+local command_line = require "spec.support.command_line"
+local lfs = require "lfs"
+local sandbox = require "riskscreen.sandbox"
+local tables = require "riskscreen.util.tables"
+local temporary = require "spec.support.temporary"
+
+local CLEAN = sandbox.scenario("clean-eth").address
+local ROWS = "address,network,action\n" .. CLEAN .. ",eth,allow\n"
+
+local run, path, read, write = cli.run, temporary.path, temporary.read, temporary.write
+
+local function words(line)
+  local list = {}
+  for word in line:gmatch "%S+" do
+    list[#list + 1] = word:gsub("^@", temporary.directory() .. "/")
+  end
+  return list
+end
+
+-- Runs a line: "@name" is a file of the test.
+local function try(line, world)
+  return run(words(line), world)
+end
+
+-- The same as a process, for what needs the streams of the system.
+local function shell(line)
+  return command_line.run(("sh -c '%s %s'"):format(cli.command, (line:gsub("@", temporary.directory() .. "/"))))
+end
+
+describe("a verb with an output", function()
+  before_each(function()
+    write(path "rows.csv", ROWS)
+  end)
+
+  after_each(temporary.clean)
+
+  local verbs = {
+    "screen --file @rows.csv --sandbox --force -o %s",
+    "report @rows.csv -o %s",
+    "list build @rows.csv -o %s",
+    "list update --url http://127.0.0.1:1/ -o %s",
+    "blacklist export --sandbox -o %s",
+    "queue results --redis redis://127.0.0.1:1 -o %s",
+    "watch --file @rows.csv --once --sandbox --state %s",
+  }
+
+  for _, verb in ipairs(verbs) do
+    it("never writes over the journal, by a flag or a variable: " .. verb:match "^[%l ]+", function()
+      assert.equal(0, (try("screen --sandbox -q -n eth --journal @j.jsonl " .. CLEAN)))
+      assert(lfs.link(path "j.jsonl", path "link", true))
+      local before = { read(path "j.jsonl"), read(path "j.jsonl.head") }
+      for _, name in ipairs { "@j.jsonl", "@j.jsonl.head", "@link" } do
+        for _, world in ipairs { {}, { env = { RISKSCREEN_JOURNAL = path "j.jsonl" } } } do
+          local line = verb:format(name) .. (world.env and "" or " --journal @j.jsonl")
+          local status, _, err = try(line, world)
+          assert.equal(4, status, err)
+          assert.matches("is also", err, 1, true)
+        end
+      end
+      assert.same(before, { read(path "j.jsonl"), read(path "j.jsonl.head") })
+    end)
+  end
+
+  it("never writes over the files beside the output of another", function()
+    for _, line in ipairs {
+      "screen --file %s --sandbox --force -o @out",
+      "report %s -o @out",
+      "report @rows.csv %s -o @out",
+      "list build %s -o @out",
+    } do
+      for _, name in ipairs { "@out", "@out.part" } do
+        write(path(name:sub(2)), ROWS)
+        local status, _, err = try(line:format(name))
+        assert.equal(4, status)
+        assert.matches("would be lost", err, 1, true)
+        assert.equal(ROWS, read(path(name:sub(2))))
+        os.remove(path(name:sub(2)))
+      end
+    end
+  end)
+
+  it("follows a link, and keeps the permissions of the file that it replaces", function()
+    for _, line in ipairs {
+      "report @rows.csv -o @link",
+      "blacklist export --sandbox -o @link",
+      "config set network eth --profile @link",
+    } do
+      write(path "file", "# old\n")
+      assert(os.execute("chmod 600 " .. path "file"))
+      assert(lfs.link("file", path "link", true))
+      -- A link in the place of the unfinished file leads to a file that must stay as it is.
+      write(path "other", "kept")
+      assert(lfs.link("other", path "file.part", true))
+      assert.equal(0, (try(line)))
+      assert.equal("link", lfs.symlinkattributes(path "link", "mode"))
+      assert.equal("rw-------", lfs.attributes(path "file", "permissions"))
+      assert.not_equal("# old\n", read(path "file"))
+      assert.equal("kept", read(path "other"))
+      assert.is_nil(lfs.symlinkattributes(path "file.part"))
+      os.remove(path "link")
+    end
+    write(path "list", "")
+    assert(lfs.link("list", path "link", true))
+    assert.equal(0, (try "list build @rows.csv -o @link"))
+    assert.equal("link", lfs.symlinkattributes(path "link", "mode"))
+  end)
+
+  it("leaves the last export as it was where the service fails", function()
+    write(path "keep.csv", ROWS)
+    local world = { env = { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = "sandbox-key" } }
+    assert.equal(6, (try("blacklist export -o @keep.csv --set retry=false", world)))
+    assert.equal(ROWS, read(path "keep.csv"))
+    assert.same({ "keep.csv", "rows.csv" }, temporary.names())
+  end)
+
+  it("has the status of unknown where it cannot write", function()
+    for _, verb in ipairs(tables.concat(verbs, { "report @rows.csv -o - >/dev/full" })) do
+      if not verb:find "^queue" and not verb:find "^list update" then
+        local output, status = shell(verb:format "/none/x")
+        assert.equal(3, status, output)
+      end
+    end
+  end)
+
+  it("refuses what it must read again and cannot", function()
+    assert(os.execute("mkfifo " .. path "pipe"))
+    assert(lfs.mkdir(path "folder"))
+    for _, line in ipairs {
+      "watch --file - -n eth --once --sandbox",
+      "watch --file @pipe -n eth --once --sandbox",
+      "queue results --redis redis://127.0.0.1:1 -o @pipe",
+      "screen -n eth --sandbox --journal @folder " .. CLEAN,
+      "screen -n eth --sandbox --journal @pipe " .. CLEAN,
+    } do
+      local output, status = shell(line)
+      assert.equal(4, status, line .. output)
+      assert.is_nil(output:find("nil value", 1, true))
+    end
+    assert.same({ "folder", "pipe", "rows.csv" }, temporary.names())
+  end)
+end)
+
+describe("the command", function()
+  after_each(temporary.clean)
+
+  it("refuses arguments and settings that are not UTF-8", function()
+    write(path "rows.csv", ROWS)
+    local bad = "caf\233"
+    for _, given in ipairs {
+      { "--meta", "note=" .. bad },
+      { "--keep", bad },
+      { "--address-column", bad },
+      { "--policy", bad },
+      { "--set", "policy=" .. bad },
+    } do
+      local status, _, err = run(tables.concat({ "screen", "--sandbox", "--file", path "rows.csv" }, given))
+      assert.equal(4, status)
+      assert.matches("is not UTF%-8", err)
+    end
+    local status, _, err = try("config show", { env = { RISKSCREEN_POLICY = bad } })
+    assert.equal(4, status)
+    assert.matches("RISKSCREEN_POLICY", err, 1, true)
+    assert.same({ "rows.csv" }, temporary.names())
+  end)
+
+  it("has no success where its help or the settings of the sandbox cannot be written", function()
+    for _, line in ipairs { "--help", "help", "help screen", "--version", "sandbox" } do
+      local output, status = shell(line .. " >/dev/full")
+      assert.equal(3, status, line .. output)
+    end
+  end)
+end)
