@@ -55,6 +55,38 @@ describe("riskscreen sandbox", function()
     assert.equal(0, status)
     assert.equal("hack", cjson.decode(output).risks[1].riskType)
   end)
+
+  it("sends results with the headers that their receiver needs", function()
+    local secret = { value = "a secret: of the specs", header = "X-Webhook-Secret" }
+    local inbox = riskscreen.webhook.inbox { secret = secret, allow = { "127.0.0.1" } }
+    local listener = assert(inbox:listen {})
+    local line =
+      "%s sandbox --webhook-url %s --webhook-header 'X-Other: 1' --webhook-header '%s: %s' 2>&1 & echo $!; wait"
+    local pipe = assert(io.popen(line:format(cli.command, listener.url, secret.header, secret.value)))
+    local process, url = pipe:read "*l", pipe:read("*l"):match "=(.*)"
+    finally(function()
+      os.execute("kill " .. process)
+      pipe:close()
+      listener:close()
+    end)
+    local client = riskscreen.new { base_url = url, access_key = "sandbox-key", inbox = inbox }
+    local result = assert(client.kyt:screen({ network = "eth", hash = HASH, direction = "in" }, { timeout = 15 }))
+    assert.equal(1003, result.status)
+  end)
+
+  it("says which header it cannot send", function()
+    local twice = "X-A: 1' --webhook-header 'X-A: 2"
+    for _, header in ipairs { "X-Webhook-Secret", "X Webhook: secret", ": secret", twice } do
+      local arguments = "sandbox --webhook-url http://127.0.0.1:1/ --webhook-header '%s'"
+      local output, status = shell("timeout 5 riskscreen " .. arguments:format(header))
+      assert.equal(4, status)
+      assert.matches(
+        "^riskscreen: %-%-webhook%-header must be such as 'X%-Webhook%-Secret: …', each name once",
+        output
+      )
+      assert.is_nil(output:find("secret", 1, true))
+    end
+  end)
 end)
 
 describe("riskscreen blacklist", function()

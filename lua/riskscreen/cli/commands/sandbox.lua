@@ -6,13 +6,26 @@ local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
+-- The table of the headers that were written. A message shows none: it may be a secret.
+local function headers_of(list)
+  local headers = {}
+  for index, written in ipairs(list) do
+    local name, value = written:match "^([%w_%-]+):%s*(.+)$"
+    if not name or headers[name] then
+      return nil, ("must be such as 'X-Webhook-Secret: …', each name once (header %d is not)"):format(index)
+    end
+    headers[name] = value
+  end
+  return headers
+end
+
 local function run(context)
   local options, out = context.options, context.world.out
   local ok, server, err = pcall(riskscreen.sandbox.serve, {
     host = options.host,
     port = options.port,
     answers = options.answers,
-    webhook = options.webhook_url and { url = options.webhook_url } or nil,
+    webhook = { url = options.webhook_url, headers = options.webhook_header },
   })
   if not ok then
     status.misuse((tostring(server):gsub("^[^ ]+:%d+: ", "")))
@@ -44,6 +57,14 @@ return {
     build.count("port", "", 0, 0, 65535, "Port to listen on; 0 takes a free one."),
     { name = "answers", type = "string", argument = "FILE", doc = "JSON file of answers for your own addresses." },
     { name = "webhook_url", type = "string", argument = "URL", doc = "Where results of transactions are sent." },
+    {
+      name = "webhook_header",
+      type = "table",
+      argument = "HEADER",
+      is_repeated = true,
+      doc = "A header of these deliveries, such as 'X-Webhook-Secret: …'. Repeat it for more.",
+      check = headers_of,
+    },
   },
   examples = {
     { line = "sandbox --port 8080", what = "On a port of your choice" },
