@@ -96,13 +96,8 @@ local function run(context)
   local options = context.options
   if not options.test and not options.file then
     status.misuse "--file is required"
-<<<<<<< HEAD
-  elseif options.file == "-" or options.file and files.is_special(options.file) then
-    status.misuse(("%s cannot be read again in each cycle: --file must name a file"):format(options.file))
   elseif context.quiet and not (options.webhook or options.command) then
     status.misuse "-q would throw the changes away: give --webhook or --command, too"
-=======
->>>>>>> mendfiles
   elseif options.test and not (options.webhook or options.command) then
     status.misuse "--test needs --webhook or --command"
   end
