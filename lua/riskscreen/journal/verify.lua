@@ -375,6 +375,7 @@ end
 ---@param path string
 ---@return string[]
 function M.files(path)
+  text.expect("journal.files: path", path, "string")
   local target = whole_files.behind_links(path)
   return read_head(target) and files_of(target) or { path }
 end
