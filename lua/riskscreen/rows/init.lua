@@ -113,7 +113,7 @@ function Rows:locate(names)
   end
   for meaning, known in pairs(names_of) do
     local given = self.options[meaning .. "_column"]
-    for _, name in ipairs(given and { plain_name(given) } or is_free and {} or known) do
+    for _, name in ipairs(given and { plain_name(given) } or known) do
       if positions[name] and at[meaning] then
         local fault = "two columns name the %s, '%s' and '%s': --%s-column NAME says which one counts"
         return nil, fault:format(meaning, names[at[meaning]], names[positions[name]], meaning)
@@ -121,7 +121,7 @@ function Rows:locate(names)
       at[meaning] = at[meaning] or positions[name]
     end
   end
-  local fault = not (at.network or self.options.network_column or is_free) and self:network_fault(positions, names)
+  local fault = not (at.network or self.options.network_column) and self:network_fault(positions, names)
   if fault then
     return nil, fault
   end

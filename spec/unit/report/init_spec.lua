@@ -239,16 +239,22 @@ describe("a report", function()
       file_of("a.csv", "address,action,\na1,allow,\n"),
       file_of("b.csv", ",address,action\n1,a2,allow\n"),
       file_of("c.jsonl", '{"address":"a3","action":"allow","meta":[1]}\n'),
-      file_of("d.csv", "address,action,note,Note,addr,chain,network\na4,allow,x,y,z,bsc,eth\n")
+      file_of("d.csv", "address,action,note,Note,street,network\na4,allow,x,y,z,eth\n")
     )
     for index = 1, 4 do
       assert.equal("a" .. index, row_of(data, index).address)
     end
-    assert.same({ note = "x", Note = "y", addr = "z", chain = "bsc" }, row_of(data, 4).others)
+    assert.same({ note = "x", Note = "y", street = "z" }, row_of(data, 4).others)
     local row = row_of(page_of(file_of("f.jsonl", '{"addr":"x","address":"a1","action":"allow"}\n')), 1)
     assert.same({ "a1", "x" }, { row.address, row.others.addr })
     local _, err = report.write { input = file_of("e.csv", "action,x,x\nallow,1,2\n"), output = path "e.html" }
     assert.matches("two columns are called 'x'", err.message, 1, true)
+    local settings =
+      { input = file_of("g.csv", "address,chain,network,action\na1,bsc,eth,allow\n"), output = path "g.html" }
+    _, err = report.write(settings)
+    assert.matches("line 1: two columns name the network, .*: %-%-network%-column NAME", err.message)
+    settings.network_column = "network"
+    assert.equal(1, assert(report.write(settings)).rows)
   end)
 
   it("names the lines that it cannot read, and keeps the others", function()
