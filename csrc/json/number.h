@@ -35,22 +35,13 @@ void rsc_numbers_free(struct rsc_numbers *numbers);
 const char *rsc_number_scan(struct rsc_numbers *numbers, const struct rsc_input *input, const char *p,
                             struct rsc_number *number);
 
-/* Computes digits * 10^exponent, correctly rounded, for digits != 0. Returns false in the rare cases that the algorithm
- * cannot decide; *real is then undefined. Overflow gives infinity. */
-bool rsc_number_lemire(uint64_t digits, int64_t exponent, double *real);
-
 #define RSC_NUMBER_SHORT_DIGITS 18 /* decimal digits that always fit int64 */
 
-#define RSC_NUMBER_POWERS 23 /* powers of ten that are exact doubles, from 1e0 */
+extern const uint64_t rsc_number_powers[RSC_NUMBER_SHORT_DIGITS + 1]; /* of ten, from 10^0 */
 
-extern const double rsc_number_powers[RSC_NUMBER_POWERS];
-
-/* Returns whether digits * 10^exponent is the product or quotient of two exact doubles. Then one operation rounds it
- * correctly (Clinger's fast path), unless the machine computes with wider doubles. */
-static inline bool rsc_number_is_exact(uint64_t digits, int64_t exponent) {
-    return FLT_EVAL_METHOD == 0 && digits <= UINT64_C(1) << 53 && exponent > -RSC_NUMBER_POWERS &&
-           exponent < RSC_NUMBER_POWERS;
-}
+/* Computes digits / 10^places, correctly rounded, for digits != 0 and at most RSC_NUMBER_SHORT_DIGITS places. Returns
+ * false on machines without integers of 128 bits. */
+bool rsc_number_divide(uint64_t digits, ptrdiff_t places, double *real);
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(RSC_PORTABLE)
 /* Returns the value of eight digits, each a byte from 0 to 9, the first one in the lowest byte. Three steps join
@@ -67,7 +58,6 @@ static inline uint64_t rsc_number_join(uint64_t digits) {
  * without a branch for each digit. */
 static inline const char *rsc_number_digits(const char *p, const char *end, uint64_t *value) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(RSC_PORTABLE)
-    static const uint32_t powers[8] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     while (end - p >= 8) {
         uint64_t word;
         memcpy(&word, p, sizeof word);
@@ -78,7 +68,7 @@ static inline const char *rsc_number_digits(const char *p, const char *end, uint
             unsigned count = (unsigned)__builtin_ctzll(others) / 8;
             if (count > 0) {
                 /* Zeros take the place of the digits that are missing in front. */
-                *value = *value * powers[count] + rsc_number_join(digits << (64 - 8 * count));
+                *value = *value * rsc_number_powers[count] + rsc_number_join(digits << (64 - 8 * count));
             }
             return p + count;
         }
@@ -117,9 +107,10 @@ RSC_ALWAYS_INLINE const char *rsc_number_short(const char *p, const char *end, s
         return NULL;
     }
     double real;
-    if (rsc_number_is_exact(value, -places)) {
-        real = (double)value / rsc_number_powers[places];
-    } else if (!rsc_number_lemire(value, -places, &real)) {
+    /* The quotient of two exact doubles is rounded correctly, unless the machine computes with wider doubles. */
+    if (FLT_EVAL_METHOD == 0 && value <= UINT64_C(1) << 53) {
+        real = (double)value / (double)(int64_t)rsc_number_powers[places];
+    } else if (!rsc_number_divide(value, places, &real)) {
         return NULL;
     }
     number->is_integer = false;
