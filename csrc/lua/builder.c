@@ -5,8 +5,6 @@
 #include "base/compiler.h"
 #include "lua/plan.h"
 
-#define HELD_ELEMENTS 8 /* elements kept on the stack first, so that a smaller array gets a table of its exact size */
-
 /* Containers for which lua_checkstack reserves slots at once. LuaJIT doubles a stack that grows, and nginx clears the
  * stack of a coroutine before each request (`./dev bench nginx`). */
 #define DEPTHS_PER_CHECK 4
@@ -35,7 +33,7 @@ static bool enter(struct rsc_builder *b, const char *p) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply");
         return false;
     }
-    int slots = (uses_plans(b) ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2; /* stack slots per container */
+    int slots = (uses_plans(b) ? RSC_PLAN_KEYS_MAX : 1) + 2; /* stack slots per container */
     if (b->depth % DEPTHS_PER_CHECK == 0 && !lua_checkstack(b->L, DEPTHS_PER_CHECK * slots + SLOTS_FOR_CALLS)) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply for the Lua stack");
         return false;
@@ -459,16 +457,6 @@ static void push_empty_array(struct rsc_builder *b) {
     lua_setmetatable(b->L, -2);
 }
 
-/* Replaces the slot below the `count` elements at the top by a table of them, with room for `size`. */
-static void gather_elements(lua_State *L, int count, int size) {
-    int slot = lua_gettop(L) - count;
-    lua_createtable(L, size, 0);
-    lua_replace(L, slot);
-    for (int i = count; i > 0; i--) {
-        lua_rawseti(L, slot, i);
-    }
-}
-
 /* Reads the array whose opening bracket is just before `p`. */
 static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
     if (!enter(b, p - 1)) {
@@ -480,20 +468,14 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
         b->depth--;
         return p + 1;
     }
-    lua_pushnil(b->L);
+    lua_createtable(b->L, rsc_shape_expect(shape->elements, (size_t)(b->input.end - p), ELEMENT_BYTES_MIN), 0);
     int count = 0;
     for (;;) {
         p = build_value(b, p, shape);
         if (p == NULL) {
             return NULL;
         }
-        count++;
-        if (count == HELD_ELEMENTS) {
-            int more = rsc_shape_expect(shape->elements, (size_t)(b->input.end - p), ELEMENT_BYTES_MIN);
-            gather_elements(b->L, count, more > count ? more : count);
-        } else if (count > HELD_ELEMENTS) {
-            lua_rawseti(b->L, -2, count);
-        }
+        lua_rawseti(b->L, -2, ++count);
         p = skip_space(p);
         if (*p == ']') {
             break;
@@ -502,9 +484,6 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
             return rsc_scan_expected(&b->input, p, "',' or ']' after an element");
         }
         p = skip_space(p + 1);
-    }
-    if (count < HELD_ELEMENTS) {
-        gather_elements(b->L, count, count);
     }
     shape->elements = rsc_shape_learn(shape->elements, (size_t)count);
     b->depth--;
