@@ -43,7 +43,7 @@ extern const uint64_t rsc_number_powers[RSC_NUMBER_SHORT_DIGITS + 1]; /* of ten,
  * false on machines without integers of 128 bits. */
 bool rsc_number_divide(uint64_t digits, ptrdiff_t places, double *real);
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(RSC_PORTABLE)
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 /* Returns the value of eight digits, each a byte from 0 to 9, the first one in the lowest byte. Three steps join
  * neighbours: first to numbers below 100, then 10^4, then 10^8. */
 static inline uint64_t rsc_number_join(uint64_t digits) {
@@ -57,7 +57,7 @@ static inline uint64_t rsc_number_join(uint64_t digits) {
 /* Appends the digits at `p` to *value, which may overflow. Returns the byte after them. Reads eight bytes at a time,
  * without a branch for each digit. */
 static inline const char *rsc_number_digits(const char *p, const char *end, uint64_t *value) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(RSC_PORTABLE)
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     while (end - p >= 8) {
         uint64_t word;
         memcpy(&word, p, sizeof word);

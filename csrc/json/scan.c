@@ -180,22 +180,18 @@ RSC_ALWAYS_INLINE const char *scan_escape(const struct rsc_input *input, const c
     return RSC_LIKELY(meaning != '\0') ? p + 2 : rsc_scan_expected(input, p + 1, "an escape character");
 }
 
-#if defined(RSC_BLOCK_SIZE)
 /* Returns a block with a byte other than 0 at each fault: a byte that cannot follow those before it; see utf8_shape.
  * `back1` to `back3` are the blocks that begin one to three bytes earlier. */
-static inline rsc_block utf8_faults(rsc_block block, rsc_block back1, rsc_block back2, rsc_block back3) {
-    rsc_block leads = rsc_block_excess(back1, rsc_block_of(0xBF)) | rsc_block_excess(back2, rsc_block_of(0xDF)) |
-                      rsc_block_excess(back3, rsc_block_of(0xEF));
-    rsc_block starts = rsc_block_equal(leads, rsc_block_of(0));
-    rsc_block continues = rsc_block_equal(block & rsc_block_of(0xC0), rsc_block_of(0x80));
-    rsc_block low = (rsc_block_equal(back1, rsc_block_of(0xE0)) & rsc_block_of(0xA0)) |
-                    (rsc_block_equal(back1, rsc_block_of(0xF0)) & rsc_block_of(0x90));
-    rsc_block high = (rsc_block_equal(back1, rsc_block_of(0xED)) & rsc_block_of(0xFF ^ 0x9F)) |
-                     (rsc_block_equal(back1, rsc_block_of(0xF4)) & rsc_block_of(0xFF ^ 0x8F));
-    return rsc_block_equal(starts, continues) | rsc_block_excess(low, block) |
-           rsc_block_excess(block, high ^ rsc_block_of(0xFF)) |
-           rsc_block_equal(block & rsc_block_of(0xFE), rsc_block_of(0xC0)) |
-           rsc_block_excess(block, rsc_block_of(0xF4));
+RSC_ALWAYS_INLINE rsc_block utf8_faults(rsc_block block, rsc_block back1, rsc_block back2, rsc_block back3) {
+    const rsc_block zero = {0};
+    rsc_block leads = rsc_block_excess(back1, zero + 0xBF) | rsc_block_excess(back2, zero + 0xDF) |
+                      rsc_block_excess(back3, zero + 0xEF);
+    rsc_block starts = (rsc_block)(leads == 0);
+    rsc_block continues = (rsc_block)((block & 0xC0) == 0x80);
+    rsc_block low = ((rsc_block)(back1 == 0xE0) & 0xA0) | ((rsc_block)(back1 == 0xF0) & 0x90);
+    rsc_block high = ((rsc_block)(back1 == 0xED) & (0xFF ^ 0x9F)) | ((rsc_block)(back1 == 0xF4) & (0xFF ^ 0x8F));
+    return (rsc_block)(starts == continues) | rsc_block_excess(low, block) | rsc_block_excess(block, ~high) |
+           (rsc_block)((block & 0xFE) == 0xC0) | rsc_block_excess(block, zero + 0xF4);
 }
 
 /* Moves over blocks of plain bytes and valid UTF-8 from `start`, the first byte of a character. Stops at a quote, a
@@ -209,13 +205,13 @@ static const char *skip_text(const struct rsc_input *input, const char *start) {
     for (; input->end - p >= RSC_BLOCK_SIZE; p += RSC_BLOCK_SIZE) {
         rsc_block block = rsc_block_load(p);
         rsc_block wrong = utf8_faults(block, rsc_block_load(p - 1), rsc_block_load(p - 2), rsc_block_load(p - 3));
-        uint64_t faults = rsc_block_differences(wrong, rsc_block_of(0));
-        uint64_t stops = rsc_block_stops(block);
-        if ((faults | stops) != 0) {
-            int first = __builtin_ctzll(faults | stops);
-            if ((faults >> first & 1) == 0) {
-                return p + first / RSC_BLOCK_BITS;
-            }
+        rsc_block faults = (rsc_block)(wrong != 0);
+        rsc_block stops = (rsc_block)(block == '"') | (rsc_block)(block == '\\') | (rsc_block)(block < 0x20);
+        int first = rsc_block_first(faults | stops);
+        if (first < rsc_block_first(faults)) {
+            return p + first;
+        }
+        if (first < RSC_BLOCK_SIZE) {
             break;
         }
     }
@@ -224,12 +220,6 @@ static const char *skip_text(const struct rsc_input *input, const char *start) {
     }
     return p;
 }
-#else
-static const char *skip_text(const struct rsc_input *input, const char *start) {
-    (void)input;
-    return start;
-}
-#endif
 
 /* Moves over plain bytes and valid UTF-8. Returns the next quote or backslash, or NULL with the error set. */
 static const char *scan_run(const struct rsc_input *input, const char *p) {
@@ -255,8 +245,8 @@ static const char *scratch_failed(const struct rsc_input *input, const char *at,
     return rsc_scan_fail(input, at, status, message);
 }
 
-/* Decodes escapes and copies the plain bytes between them, while they fit the scratch buffer. Stops at any other byte,
- * and without blocks at the first plain byte. */
+/* Decodes escapes and copies the plain bytes between them, while they fit the scratch buffer. Stops at any other byte.
+ */
 static const char *scan_escapes(const struct rsc_input *input, const char *p) {
     struct rsc_buffer *scratch = input->scratch;
     char *out = scratch->data + scratch->length;
@@ -269,20 +259,16 @@ static const char *scan_escapes(const struct rsc_input *input, const char *p) {
             }
             continue;
         }
-#if defined(RSC_BLOCK_SIZE)
-        if (input->end - p >= RSC_BLOCK_SIZE) {
-            rsc_block block = rsc_block_load(p);
-            rsc_block_store(out, block);
-            uint64_t special = rsc_block_special(block);
-            int size = special == 0 ? RSC_BLOCK_SIZE : __builtin_ctzll(special) / RSC_BLOCK_BITS;
-            p += size;
-            out += size;
-            if (special == 0 || *p == '\\') {
-                continue;
-            }
+        if (input->end - p < RSC_BLOCK_SIZE) {
+            break;
         }
-#endif
-        break;
+        memcpy(out, p, RSC_BLOCK_SIZE);
+        int size = rsc_block_plain(rsc_block_load(p));
+        p += size;
+        out += size;
+        if (size < RSC_BLOCK_SIZE && *p != '\\') {
+            break;
+        }
     }
     scratch->length = (size_t)(out - scratch->data);
     return p;

@@ -15,19 +15,15 @@
 
 /* Returns whether the first `size` bytes are equal, from 1 to RSC_SHORT_STRING_ROOM. That many can be read at both. */
 static inline bool rsc_short_string_equals(const char *a, const char *b, size_t size) {
-#if defined(RSC_BLOCK_SIZE)
-    uint64_t different = rsc_block_differences(rsc_block_load(a), rsc_block_load(b));
+    rsc_block different = (rsc_block)(rsc_block_load(a) != rsc_block_load(b));
     if (size > RSC_BLOCK_SIZE) {
-        if (different != 0) {
+        if (rsc_block_first(different) < RSC_BLOCK_SIZE) {
             return false;
         }
         size -= RSC_BLOCK_SIZE;
-        different = rsc_block_differences(rsc_block_load(a + RSC_BLOCK_SIZE), rsc_block_load(b + RSC_BLOCK_SIZE));
+        different = (rsc_block)(rsc_block_load(a + RSC_BLOCK_SIZE) != rsc_block_load(b + RSC_BLOCK_SIZE));
     }
-    return different << (64 - size * RSC_BLOCK_BITS) == 0; /* without the bytes after the string */
-#else
-    return memcmp(a, b, size) == 0;
-#endif
+    return (size_t)rsc_block_first(different) >= size;
 }
 
 /* Hashes the size and the first and last eight bytes. Names that differ between those alone are rare, and cost only
