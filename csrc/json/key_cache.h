@@ -23,10 +23,6 @@
 
 #define RSC_PLANS_MAX     32 /* plans; number 0 is unused */
 #define RSC_PLAN_KEYS_MAX 12 /* members of an object with a plan */
-#define RSC_PLAN_AFTER    8  /* consecutive equal objects before a shape gets a plan */
-
-#define RSC_PLAN_FAILURES_MAX 64   /* score at which a plan is removed: +4 per failure, -1 per success */
-#define RSC_PLAN_PAUSE        4096 /* objects until a shape that lost its plan may get another */
 
 /* The usual size and layout of the objects and arrays under one key, or at the top level. */
 struct rsc_shape {
@@ -36,8 +32,7 @@ struct rsc_shape {
     uint16_t first; /* the first key of the last object, or 0 */
     uint16_t plan;  /* the plan of its objects, or 0 */
 
-    int32_t steady; /* consecutive objects whose keys were all expected */
-    bool temporary; /* belongs to a key outside the cache, so it gets no plan */
+    int32_t steady; /* consecutive objects whose keys were all expected; see plan.h */
 };
 
 struct rsc_key {
@@ -48,12 +43,11 @@ struct rsc_key {
     struct rsc_shape shape;
 };
 
-/* A plan: the keys of a shape whose objects always have the same keys in the same order, none of them twice. The caller
- * can create such an object at once instead of member by member. */
+/* A plan: the keys of a shape whose objects have the same keys in the same order, none of them twice. See plan.h. */
 struct rsc_plan {
     uint16_t keys[RSC_PLAN_KEYS_MAX];
     uint16_t count;
-    uint16_t failures; /* the failure score, see RSC_PLAN_FAILURES_MAX */
+    uint16_t failures; /* a score */
 };
 
 struct rsc_value {
@@ -88,14 +82,6 @@ uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes,
 /* Records a value that rsc_key_cache_has_value did not find. Returns whether it is now cached, under the number of its
  * hash. */
 bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
-
-/* Records the keys of an object in which all keys were expected. Returns the number of a new plan if the shape is due
- * to get one, else 0. The caller activates the plan by setting the shape's `plan`. */
-uint16_t rsc_key_cache_learn_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, const uint16_t *keys,
-                                  size_t count);
-
-/* Records whether an object matched its shape's plan, and removes a plan that fails too often. */
-void rsc_key_cache_rate_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, bool matched);
 
 static inline unsigned rsc_key_cache_value_number(uint32_t hash) {
     return hash % RSC_VALUES_MAX;

@@ -22,18 +22,13 @@ RSC_ALWAYS_INLINE const char *skip_space(const char *p) {
     return RSC_LIKELY((unsigned char)*p > ' ') ? p : rsc_scan_space(p);
 }
 
-/* Whether to learn plans. A constant where they cannot pay. */
-RSC_ALWAYS_INLINE bool uses_plans(const struct rsc_builder *b) {
-    return RSC_LUA_PLANS && b->plans;
-}
-
 /* Counts one more level of nesting, for the bracket at `p`. */
 static bool enter(struct rsc_builder *b, const char *p) {
     if (b->depth == b->max_depth) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply");
         return false;
     }
-    int slots = (uses_plans(b) ? RSC_PLAN_KEYS_MAX : 1) + 2; /* stack slots per container */
+    int slots = (RSC_LUA_PLANS ? RSC_PLAN_KEYS_MAX : 1) + 2; /* stack slots per container */
     if (b->depth % DEPTHS_PER_CHECK == 0 && !lua_checkstack(b->L, DEPTHS_PER_CHECK * slots + SLOTS_FOR_CALLS)) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply for the Lua stack");
         return false;
@@ -285,33 +280,19 @@ static void drop_member(lua_State *L) {
     lua_rawset(L, -3);
 }
 
-/* Reads the value of a null member whose key is at the top, and drops the member. */
+/* Reads the value of a null member whose key is at the top, and drops the member. `number` is that of its key. */
 static const char *build_dropped_member(struct rsc_builder *b, const char *p, struct seen_names *seen,
-                                        struct rsc_shape *shape) {
-    p = build_value(b, p, shape);
+                                        uint16_t number) {
+    p = build_value(b, p, NULL);
     if (p == NULL) {
         return NULL;
     }
-    if (seen != NULL && shape->temporary) {
+    if (seen != NULL && number == 0) {
         lua_rawset(b->L, -3);
         seen->placeholders = true;
     } else {
         lua_pop(b->L, 1);
         drop_member(b->L);
-    }
-    return p;
-}
-
-/* Reads a value and sets the member whose key is at the top. */
-RSC_ALWAYS_INLINE const char *build_member(struct rsc_builder *b, const char *p, struct seen_names *seen,
-                                           struct rsc_shape *shape, size_t *members) {
-    if (!b->keep_null && *p == 'n') {
-        return build_dropped_member(b, p, seen, shape);
-    }
-    p = build_value(b, p, shape);
-    if (p != NULL) {
-        lua_rawset(b->L, -3);
-        ++*members;
     }
     return p;
 }
@@ -329,16 +310,26 @@ RSC_ALWAYS_INLINE const char *skip_comma(const struct rsc_builder *b, const char
     return skip_space(p + 1);
 }
 
+/* Replaces a plan's function and its first `count` values by a table of those members. */
+static void abandon_plan(const struct rsc_builder *b, const struct rsc_plan *plan, int count) {
+    int slot = lua_gettop(b->L) - count;
+    lua_createtable(b->L, 0, plan->count);
+    lua_replace(b->L, slot);
+    while (count-- > 0) {
+        lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + plan->keys[count]);
+        lua_insert(b->L, -2);
+        lua_rawset(b->L, slot);
+    }
+}
+
 /* Reads the object's members from `p` for as long as they follow the shape's plan, and pushes the object. Afterwards
- * *closed says whether the object is complete, and *last is the key of its last member so far, or 0. A plan has no
- * duplicate names. */
+ * *closed says whether the object is complete, and *link is the expected key. */
 static const char *build_planned(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
-                                 bool *closed, uint16_t *last) {
-    uint16_t number = shape->plan;
-    const struct rsc_plan *plan = &b->cache->plans[number];
+                                 bool *closed, uint16_t **link) {
+    const struct rsc_plan *plan = &b->cache->plans[shape->plan];
     int count = 0;
-    rsc_plan_begin(b, number);
-    for (*closed = false; !*closed && count < plan->count; count++) {
+    lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_PLANS + shape->plan);
+    for (; !*closed && count < plan->count; count++) {
         struct rsc_key *key = &b->cache->keys[plan->keys[count]];
         if (*p != '"' || !rsc_key_is_at(key, p + 1, b->input.end)) {
             break;
@@ -354,43 +345,31 @@ static const char *build_planned(struct rsc_builder *b, const char *p, struct se
             lua_pop(b->L, 1);
             lua_pushnil(b->L);
         }
-    }
-    *last = count > 0 ? plan->keys[count - 1] : 0;
-    bool held = *closed && count == plan->count;
-    if (held) {
-        rsc_plan_finish(b, number);
-    } else {
-        rsc_plan_abandon(b, number, count);
-        for (int i = 0; seen != NULL && i < count; i++) {
-            (void)mark_seen(seen, plan->keys[i]);
+        if (seen != NULL) {
+            (void)mark_seen(seen, plan->keys[count]);
         }
+        *link = &key->next;
     }
-    rsc_key_cache_rate_plan(b->cache, shape, held);
+    bool matched = *closed && count == plan->count;
+    if (matched) {
+        lua_call(b->L, count, 1);
+    } else {
+        abandon_plan(b, plan, count);
+    }
+    rsc_plan_rate(b, shape, matched);
     return p;
-}
-
-/* Records an object's keys if all were the expected ones. A count of 0 records that some were not. */
-static void learn_plan(struct rsc_builder *b, struct rsc_shape *shape, const uint16_t *keys, size_t count) {
-    if (count == 0) {
-        shape->steady = shape->steady > 0 ? 0 : shape->steady;
-        return;
-    }
-    uint16_t plan = rsc_key_cache_learn_plan(b->cache, shape, keys, count);
-    if (plan != 0 && rsc_plan_prepare(b, plan)) {
-        shape->plan = plan;
-    }
 }
 
 /* Reads an object's members one by one into the table at the top. *link is the expected key of the first one. Returns
  * the byte after the closing brace. */
 static const char *build_members(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
                                  uint16_t *link) {
-    struct rsc_shape unknown = {.temporary = true};
+    struct rsc_shape unknown = {.steady = INT32_MIN}; /* never gets a plan */
     uint16_t unknown_link = 0;
     uint16_t keys[RSC_PLAN_KEYS_MAX];
-    size_t count = 0;
+    int count = 0;
     size_t members = 0;
-    bool steady = link == &shape->first;
+    bool steady = RSC_LUA_PLANS && link == &shape->first;
     for (bool closed = false; !closed; count++) {
         uint16_t number = 0;
         uint16_t expected = *link;
@@ -399,12 +378,20 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct se
             return NULL;
         }
         steady = steady && number != 0 && number == expected && count < RSC_PLAN_KEYS_MAX;
-        if (uses_plans(b) && steady) {
+        if (steady) {
             keys[count] = number;
         }
         struct rsc_key *key = &b->cache->keys[number];
         link = number != 0 ? &key->next : &unknown_link;
-        p = build_member(b, p, seen, number != 0 ? &key->shape : &unknown, &members);
+        if (!b->keep_null && *p == 'n') {
+            p = build_dropped_member(b, p, seen, number);
+        } else {
+            p = build_value(b, p, number != 0 ? &key->shape : &unknown);
+            if (p != NULL) {
+                lua_rawset(b->L, -3);
+                members++;
+            }
+        }
         p = p != NULL ? skip_comma(b, p, &closed) : NULL;
         if (p == NULL) {
             return NULL;
@@ -414,8 +401,10 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct se
         remove_placeholders(b->L);
     }
     shape->members = rsc_shape_learn(shape->members, members);
-    if (uses_plans(b)) {
-        learn_plan(b, shape, keys, steady ? count : 0);
+    if (steady) {
+        rsc_plan_learn(b, shape, keys, count);
+    } else if (shape->steady > 0) {
+        shape->steady = 0;
     }
     return p;
 }
@@ -438,9 +427,7 @@ static const char *build_object(struct rsc_builder *b, const char *p, struct rsc
         lua_createtable(b->L, 0, 0);
         p++;
     } else if (RSC_LUA_PLANS && shape->plan != 0) {
-        uint16_t last = 0;
-        p = build_planned(b, p, seen, shape, &closed, &last);
-        link = last != 0 ? &b->cache->keys[last].next : link;
+        p = build_planned(b, p, seen, shape, &closed, &link);
     } else {
         lua_createtable(b->L, 0, rsc_shape_expect(shape->members, (size_t)(b->input.end - p), MEMBER_BYTES_MIN));
     }

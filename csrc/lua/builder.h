@@ -32,7 +32,6 @@ struct rsc_builder {
     size_t values_left;     /* values the text may still have */
     bool keep_null;         /* keep null members of objects */
     bool refuse_duplicates; /* a name that occurs twice in an object is an error */
-    bool plans;             /* learn plans */
 };
 
 /* Reads the whole text and pushes its value. On a failure returns false with the error set, and leaves any number of
