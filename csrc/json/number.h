@@ -43,37 +43,22 @@ extern const uint64_t rsc_number_powers[RSC_NUMBER_SHORT_DIGITS + 1]; /* of ten,
  * false on machines without integers of 128 bits. */
 bool rsc_number_divide(uint64_t digits, ptrdiff_t places, double *real);
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* Returns the value of eight digits, each a byte from 0 to 9, the first one in the lowest byte. Three steps join
- * neighbours: first to numbers below 100, then 10^4, then 10^8. */
-static inline uint64_t rsc_number_join(uint64_t digits) {
-    digits = (digits * 10) + (digits >> 8);
-    uint64_t outer = (digits & UINT64_C(0x000000FF000000FF)) * (100 + (UINT64_C(1000000) << 32));
-    uint64_t inner = (digits >> 16 & UINT64_C(0x000000FF000000FF)) * (1 + (UINT64_C(10000) << 32));
-    return (outer + inner) >> 32;
-}
-#endif
-
-/* Appends the digits at `p` to *value, which may overflow. Returns the byte after them. Reads eight bytes at a time,
- * without a branch for each digit. */
+/* Appends the digits at `p` to *value, which may overflow. Returns the byte after them. Eight at a time take a seventh
+ * off the time of long fractions. */
 static inline const char *rsc_number_digits(const char *p, const char *end, uint64_t *value) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    while (end - p >= 8) {
-        uint64_t word;
-        memcpy(&word, p, sizeof word);
-        uint64_t digits = word ^ UINT64_C(0x3030303030303030);
-        /* The high bit of each byte that is no digit, and perhaps of the bytes above it. */
-        uint64_t others = ((digits + UINT64_C(0x7676767676767676)) | digits) & UINT64_C(0x8080808080808080);
-        if (others != 0) {
-            unsigned count = (unsigned)__builtin_ctzll(others) / 8;
-            if (count > 0) {
-                /* Zeros take the place of the digits that are missing in front. */
-                *value = *value * rsc_number_powers[count] + rsc_number_join(digits << (64 - 8 * count));
-            }
-            return p + count;
+    for (; end - p >= 8; p += 8) {
+        uint64_t digits;
+        memcpy(&digits, p, sizeof digits);
+        digits ^= UINT64_C(0x3030303030303030);
+        if ((((digits + UINT64_C(0x7676767676767676)) | digits) & UINT64_C(0x8080808080808080)) != 0) {
+            break;
         }
-        *value = *value * 100000000 + rsc_number_join(digits);
-        p += 8;
+        /* Joins neighbours: first to numbers below 100, then 10^4, then 10^8. The first digit is in the lowest byte. */
+        digits = (digits * 10) + (digits >> 8);
+        uint64_t outer = (digits & UINT64_C(0x000000FF000000FF)) * (100 + (UINT64_C(1000000) << 32));
+        uint64_t inner = (digits >> 16 & UINT64_C(0x000000FF000000FF)) * (1 + (UINT64_C(10000) << 32));
+        *value = *value * 100000000 + ((outer + inner) >> 32);
     }
 #else
     (void)end;
