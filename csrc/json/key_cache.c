@@ -51,14 +51,3 @@ uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes,
     memcpy(key->text, bytes, size);
     return *bucket;
 }
-
-bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
-    struct rsc_value *value = &cache->values[rsc_key_cache_value_number(hash)];
-    if (value->candidate != hash) {
-        value->candidate = hash;
-        return false;
-    }
-    memcpy(value->text, bytes, size);
-    value->size = (uint32_t)size;
-    return true;
-}

@@ -1,10 +1,10 @@
-/* The key cache: what a decoder learns from the texts it reads. It holds their keys, the order of the keys, the sizes
- * of the tables under each key, and short string values. Independent of Lua: each entry has a number, and the caller
- * keeps the Lua string for that number.
+/* The key cache: what a decoder learns from the texts it reads. It holds their keys, the order of the keys, and the
+ * sizes of the tables under each key. Independent of Lua: each key has a number, and the caller keeps the Lua string
+ * for that number.
  *
- * A string enters the cache the second time it occurs, so that unique strings replace nothing. The caller owns the
- * struct, which has a fixed size. A zeroed struct is an empty cache. It keeps bytes of the texts until it is freed. One
- * thread at a time. */
+ * A key enters the cache the second time it occurs, so that unique keys do not fill it. The caller owns the struct,
+ * which has a fixed size. A zeroed struct is an empty cache. It keeps bytes of the texts until it is freed. One thread
+ * at a time. */
 #ifndef RSC_KEY_CACHE_H
 #define RSC_KEY_CACHE_H
 
@@ -18,8 +18,6 @@
 #define RSC_KEY_BUCKETS    512
 #define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is cleared */
 #define RSC_KEY_PROBES_MAX 8    /* buckets to search for a key */
-
-#define RSC_VALUES_MAX 256 /* string values */
 
 #define RSC_PLANS_MAX     32 /* plans; number 0 is unused */
 #define RSC_PLAN_KEYS_MAX 12 /* members of an object with a plan */
@@ -50,15 +48,8 @@ struct rsc_plan {
     uint16_t failures; /* a score */
 };
 
-struct rsc_value {
-    char text[RSC_SHORT_STRING_ROOM];
-    uint32_t size;      /* 0 in an empty slot */
-    uint32_t candidate; /* hash of the last unknown value in this slot */
-};
-
 struct rsc_key_cache {
     struct rsc_key keys[RSC_KEYS_MAX];
-    struct rsc_value values[RSC_VALUES_MAX];
     uint16_t buckets[RSC_KEY_BUCKETS]; /* key numbers by hash */
     uint32_t candidates[RSC_KEYS_MAX]; /* hashes of keys that occurred once */
     struct rsc_plan plans[RSC_PLANS_MAX];
@@ -78,21 +69,6 @@ uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const char *b
 
 /* Records a key that rsc_key_cache_find_key did not find. Returns its new number, or 0 if the key is not yet cached. */
 uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
-
-/* Records a value that rsc_key_cache_has_value did not find. Returns whether it is now cached, under the number of its
- * hash. */
-bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
-
-static inline unsigned rsc_key_cache_value_number(uint32_t hash) {
-    return hash % RSC_VALUES_MAX;
-}
-
-/* Returns whether the value is cached, under the number of its hash. */
-static inline bool rsc_key_cache_has_value(const struct rsc_key_cache *cache, const char *bytes, size_t size,
-                                           uint32_t hash) {
-    const struct rsc_value *value = &cache->values[rsc_key_cache_value_number(hash)];
-    return value->size == size && rsc_short_string_equals(value->text, bytes, size);
-}
 
 /* Returns whether the text at `p` begins with this key and its closing quote. */
 static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const char *end) {

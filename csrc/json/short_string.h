@@ -1,4 +1,4 @@
-/* Short strings of a text: the keys and values that the key cache compares and hashes. Each has its closing quote. So
+/* Short strings of a text: the keys that the key cache compares and hashes. Each has its closing quote. So
  * it is never empty, and it can be compared with the bytes of a text at once. */
 #ifndef RSC_SHORT_STRING_H
 #define RSC_SHORT_STRING_H

@@ -43,38 +43,13 @@ RSC_ALWAYS_INLINE const char *readable(struct rsc_builder *b, const char *bytes,
     return RSC_LIKELY(end - bytes >= RSC_SHORT_STRING_ROOM) ? bytes : memcpy(b->room, bytes, size);
 }
 
-/* Pushes the bytes, which a quote follows. */
-RSC_ALWAYS_INLINE void push_string(struct rsc_builder *b, const char *bytes, size_t length) {
-    if (length > RSC_SHORT_STRING_MAX) {
-        lua_pushlstring(b->L, bytes, length);
-        return;
-    }
-    size_t size = length + 1;
-    const char *string = readable(b, bytes, size, b->input.end);
-    uint32_t hash = rsc_short_string_hash(string, size);
-    int slot = RSC_LUA_CACHE_VALUES + 1 + (int)rsc_key_cache_value_number(hash);
-    if (rsc_key_cache_has_value(b->cache, string, size, hash)) {
-        lua_rawgeti(b->L, b->lua_cache, slot);
-        return;
-    }
-    lua_pushlstring(b->L, bytes, length);
-    if (rsc_key_cache_learn_value(b->cache, string, size, hash)) {
-        lua_pushvalue(b->L, -1);
-        lua_rawseti(b->L, b->lua_cache, slot);
-    }
-}
-
 RSC_ALWAYS_INLINE const char *build_string(struct rsc_builder *b, const char *p) {
     struct rsc_span span;
     p = rsc_scan_string(&b->input, p, &span);
     if (p == NULL) {
         return NULL;
     }
-    if (RSC_LIKELY(!span.escaped)) {
-        push_string(b, span.bytes, span.length);
-    } else {
-        lua_pushlstring(b->L, span.bytes, span.length);
-    }
+    lua_pushlstring(b->L, span.bytes, span.length);
     return p;
 }
 
