@@ -51,6 +51,11 @@ static inline int rsc_block_first(rsc_block block) {
 #endif
 }
 
+/* Returns how many bytes come before the first difference: RSC_BLOCK_SIZE if there is none. */
+static inline int rsc_block_same(const char *a, const char *b) {
+    return rsc_block_first((rsc_block)(rsc_block_load(a) != rsc_block_load(b)));
+}
+
 /* Returns how many bytes come before a quote, a backslash, a control character or a byte outside ASCII. */
 static inline int rsc_block_plain(rsc_block block) {
     typedef int8_t bytes __attribute__((vector_size(RSC_BLOCK_SIZE))); /* bytes outside ASCII are below 0 */

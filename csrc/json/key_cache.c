@@ -1,53 +1,53 @@
 #include "json/key_cache.h"
 
-void rsc_key_cache_begin(struct rsc_key_cache *cache) {
-    if (cache->unknown > RSC_KEYS_RELEARN) {
-        *cache = (struct rsc_key_cache){0};
+/* Hashes the length and the first and last eight bytes. Keys that differ between those alone are rare, and cost only
+ * time. */
+static uint32_t hash_of(const char *bytes, size_t length) {
+    uint64_t first = 0;
+    uint64_t last = 0;
+    if (length >= sizeof first) {
+        memcpy(&first, bytes, sizeof first);
+        memcpy(&last, bytes + length - sizeof last, sizeof last);
+    } else {
+        memcpy(&first, bytes, length);
     }
+    uint64_t mixed = first ^ (last << 1 | last >> 63) ^ (uint64_t)(length + 1) << 56;
+    return (uint32_t)(mixed * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
 
-uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
-    for (unsigned probe = 0; probe < RSC_KEY_PROBES_MAX; probe++) {
-        uint16_t number = cache->buckets[(hash + probe) % RSC_KEY_BUCKETS];
-        if (number == 0) {
-            return 0;
-        }
-        const struct rsc_key *key = &cache->keys[number];
-        if (key->hash == hash && key->size == size && rsc_short_string_equals(key->text, bytes, size)) {
-            return number;
-        }
-    }
-    return 0;
-}
-
-/* Returns a free bucket for the hash, or NULL. */
-static uint16_t *free_bucket(struct rsc_key_cache *cache, uint32_t hash) {
-    for (unsigned probe = 0; probe < RSC_KEY_PROBES_MAX; probe++) {
-        uint16_t *bucket = &cache->buckets[(hash + probe) % RSC_KEY_BUCKETS];
-        if (*bucket == 0) {
+/* Returns the key's bucket, or the free one for it. */
+static uint16_t *bucket_of(struct rsc_key_cache *cache, const char *bytes, size_t length, uint32_t hash) {
+    for (uint32_t at = hash;; at++) {
+        uint16_t *bucket = &cache->buckets[at % RSC_KEY_BUCKETS];
+        const struct rsc_key *key = &cache->keys[*bucket];
+        if (*bucket == 0 || (key->hash == hash && key->size == length + 1 && memcmp(key->text, bytes, length) == 0)) {
             return bucket;
         }
     }
-    return NULL;
 }
 
-uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
+/* Returns whether a key that is not in the cache may enter it. */
+static bool is_due(struct rsc_key_cache *cache, uint32_t hash) {
     if (cache->key_count == RSC_KEYS_MAX - 1) {
         cache->unknown++;
-        return 0;
+        return false;
     }
     uint32_t *candidate = &cache->candidates[hash % RSC_KEYS_MAX];
-    if (*candidate != hash) {
-        *candidate = hash;
-        return 0;
+    bool is_second = *candidate == hash;
+    *candidate = hash;
+    return is_second;
+}
+
+uint16_t rsc_key_cache_find(struct rsc_key_cache *cache, const char *bytes, size_t length, bool *is_new) {
+    uint32_t hash = hash_of(bytes, length);
+    uint16_t *bucket = bucket_of(cache, bytes, length, hash);
+    *is_new = *bucket == 0 && *is_new && is_due(cache, hash);
+    if (*is_new) {
+        *bucket = ++cache->key_count;
+        struct rsc_key *key = &cache->keys[*bucket];
+        key->hash = hash;
+        key->size = (uint16_t)(length + 1);
+        memcpy(key->text, bytes, length + 1);
     }
-    uint16_t *bucket = free_bucket(cache, hash);
-    if (bucket == NULL) {
-        return 0;
-    }
-    *bucket = ++cache->key_count;
-    struct rsc_key *key = &cache->keys[*bucket];
-    *key = (struct rsc_key){.hash = hash, .size = (uint16_t)size};
-    memcpy(key->text, bytes, size);
     return *bucket;
 }

@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "json/short_string.h"
+#include "json/block.h"
 
-#define RSC_KEYS_MAX       256 /* keys; number 0 is unused */
-#define RSC_KEY_BUCKETS    512
-#define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is cleared */
-#define RSC_KEY_PROBES_MAX 8    /* buckets to search for a key */
+#define RSC_KEYS_MAX       256  /* keys; number 0 is unused */
+#define RSC_KEY_BUCKETS    512  /* more than keys, so that some stay free */
+#define RSC_KEY_LENGTH_MAX 31   /* bytes */
+#define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is of no more use */
 
 #define RSC_PLANS_MAX     32 /* plans; number 0 is unused */
 #define RSC_PLAN_KEYS_MAX 12 /* members of an object with a plan */
@@ -34,9 +34,9 @@ struct rsc_shape {
 };
 
 struct rsc_key {
-    char text[RSC_SHORT_STRING_ROOM];
+    char text[2 * RSC_BLOCK_SIZE]; /* with the closing quote */
     uint32_t hash;
-    uint16_t size;
+    uint16_t size; /* with the closing quote */
     uint16_t next; /* the key that last followed this one, or 0 */
     struct rsc_shape shape;
 };
@@ -59,23 +59,21 @@ struct rsc_key_cache {
     uint32_t unknown; /* unknown keys since the cache was full */
 };
 
-/* Call before each text. Clears a full cache that no longer matches the texts. */
-void rsc_key_cache_begin(struct rsc_key_cache *cache);
-
-/* The functions below take a short string: its bytes, its size and its hash; see short_string.h. */
-
-/* Returns the number of a key, or 0. */
-uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
-
-/* Records a key that rsc_key_cache_find_key did not find. Returns its new number, or 0 if the key is not yet cached. */
-uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
+/* Returns the number of a key, or 0. The key has `length` bytes, at most RSC_KEY_LENGTH_MAX. A key that is not in the
+ * cache is recorded if a quote follows it, and if *is_new is true: a text must not have to escape its bytes. Afterwards
+ * *is_new is whether the key has entered the cache. */
+uint16_t rsc_key_cache_find(struct rsc_key_cache *cache, const char *bytes, size_t length, bool *is_new);
 
 /* Returns whether the text at `p` begins with this key and its closing quote. */
 static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const char *end) {
-    if ((size_t)(end - p) < RSC_SHORT_STRING_ROOM) {
-        return (size_t)(end - p) >= key->size && memcmp(key->text, p, key->size) == 0;
+    if (end - p < 2 * RSC_BLOCK_SIZE) {
+        return end - p >= key->size && memcmp(key->text, p, key->size) == 0;
     }
-    return rsc_short_string_equals(key->text, p, key->size);
+    int same = rsc_block_same(key->text, p);
+    if (same == RSC_BLOCK_SIZE && key->size > RSC_BLOCK_SIZE) {
+        same += rsc_block_same(key->text + RSC_BLOCK_SIZE, p + RSC_BLOCK_SIZE);
+    }
+    return same >= key->size;
 }
 
 /* Updates a shape's size with one more container. Sixteenths let the maximum decay slowly in integers. */

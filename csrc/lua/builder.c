@@ -37,12 +37,6 @@ static bool enter(struct rsc_builder *b, const char *p) {
     return true;
 }
 
-/* Returns a short string that is followed by readable memory, RSC_SHORT_STRING_ROOM bytes in all: `bytes`, or a copy of
- * its `size` bytes if `end` is too near. */
-RSC_ALWAYS_INLINE const char *readable(struct rsc_builder *b, const char *bytes, size_t size, const char *end) {
-    return RSC_LIKELY(end - bytes >= RSC_SHORT_STRING_ROOM) ? bytes : memcpy(b->room, bytes, size);
-}
-
 RSC_ALWAYS_INLINE const char *build_string(struct rsc_builder *b, const char *p) {
     struct rsc_span span;
     p = rsc_scan_string(&b->input, p, &span);
@@ -177,29 +171,15 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
     if (p == NULL) {
         return NULL;
     }
-    if (span.length > RSC_SHORT_STRING_MAX) {
-        lua_pushlstring(b->L, span.bytes, span.length);
-        return p;
-    }
-    size_t size = span.length + 1;
-    const char *string;
-    if (span.escaped) {
-        string = memcpy(b->room, span.bytes, span.length);
-        b->room[span.length] = '"';
-    } else {
-        string = readable(b, span.bytes, size, b->input.end);
-    }
-    uint32_t hash = rsc_short_string_hash(string, size);
-    *number = rsc_key_cache_find_key(b->cache, string, size, hash);
-    if (*number != 0) {
-        lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
-        return p;
+    bool is_new = !span.escaped;
+    if (span.length <= RSC_KEY_LENGTH_MAX) {
+        *number = rsc_key_cache_find(b->cache, span.bytes, span.length, &is_new);
+        if (*number != 0 && !is_new) {
+            lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
+            return p;
+        }
     }
     lua_pushlstring(b->L, span.bytes, span.length);
-    /* The cache compares keys with the text, so it must not hold bytes that a text has to escape. */
-    if (!span.escaped) {
-        *number = rsc_key_cache_learn_key(b->cache, string, size, hash);
-    }
     if (*number != 0) {
         lua_pushvalue(b->L, -1);
         lua_rawseti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
@@ -453,7 +433,6 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
 }
 
 bool rsc_builder_run(struct rsc_builder *b) {
-    rsc_key_cache_begin(b->cache);
     const char *p = build_value(b, skip_space(b->input.text), &b->cache->top);
     if (p == NULL) {
         return false;

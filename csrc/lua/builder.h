@@ -24,8 +24,6 @@ struct rsc_builder {
     struct rsc_key_cache *cache;
     int lua_cache; /* stack index of the Lua cache */
 
-    char room[RSC_SHORT_STRING_ROOM]; /* a copy of a short string that is near the end of its memory */
-
     int max_depth;          /* arrays and objects within each other */
     int depth;              /* 0 at the start */
     size_t values_left;     /* values the text may still have */

@@ -72,7 +72,7 @@ static void renew_workspace(lua_State *L, int decoder_index, struct decoder *dec
 
 /* Takes the workspace for one call and pushes the Lua cache that owns it. */
 static struct workspace *take_workspace(lua_State *L, int decoder_index, struct decoder *decoder) {
-    if (decoder->busy || decoder->workspace == NULL) {
+    if (decoder->busy || decoder->workspace == NULL || decoder->workspace->cache.unknown > RSC_KEYS_RELEARN) {
         renew_workspace(L, decoder_index, decoder);
     } else {
         rsc_lua_get_uservalue(L, decoder_index);

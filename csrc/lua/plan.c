@@ -9,7 +9,7 @@
 #define PARAMETERS "a,b,c,d,e,f,g,h,i,j,k,l" /* RSC_PLAN_KEYS_MAX */
 
 /* Each byte of a key is an escape of four, so that no text from outside becomes source code. */
-#define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (4 * RSC_SHORT_STRING_MAX + 8))
+#define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (4 * RSC_KEY_LENGTH_MAX + 8))
 
 static bool has_duplicate(const uint16_t *keys, int count) {
     for (int i = 1; i < count; i++) {
