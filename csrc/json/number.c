@@ -76,7 +76,7 @@ static const char *scan_grammar(const struct rsc_input *input, const char *p, bo
     return p;
 }
 
-/* Copies the text from `p` to `after` into the scratch buffer, with a NUL, and makes the locale. */
+/* Copies the text from `p` to `after` into the scratch buffer, where a NUL follows it, and makes the locale. */
 static int prepare_library(struct rsc_numbers *numbers, const struct rsc_input *input, const char *p,
                            const char *after) {
     if (numbers->locale == (locale_t)0) {
@@ -86,8 +86,7 @@ static int prepare_library(struct rsc_numbers *numbers, const struct rsc_input *
         }
     }
     rsc_buffer_reset(input->scratch);
-    int status = rsc_buffer_append(input->scratch, p, (size_t)(after - p));
-    return status == RSC_OK ? rsc_buffer_append(input->scratch, "", 1) : status;
+    return rsc_buffer_append(input->scratch, p, (size_t)(after - p));
 }
 
 const char *rsc_number_scan(struct rsc_numbers *numbers, const struct rsc_input *input, const char *p,

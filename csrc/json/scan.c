@@ -300,8 +300,9 @@ static const char *scan_escaped(const struct rsc_input *input, const char *start
     }
 }
 
-const char *rsc_scan_string_from(const struct rsc_input *input, const char *start, const char *p,
-                                 struct rsc_span *span) {
+/* Runs of escapes take 1.5 to 2 times as long if the linker puts this function elsewhere. */
+__attribute__((aligned(32))) const char *rsc_scan_string_from(const struct rsc_input *input, const char *start,
+                                                              const char *p, struct rsc_span *span) {
     p = scan_run(input, p);
     if (p == NULL) {
         return NULL;
