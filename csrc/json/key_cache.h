@@ -41,7 +41,7 @@ struct rsc_key {
     struct rsc_shape shape;
 };
 
-/* A plan: the keys of a shape whose objects have the same keys in the same order, none of them twice. See plan.h. */
+/* A plan: the keys of a shape whose objects have the same keys in the same order. See plan.h. */
 struct rsc_plan {
     uint16_t keys[RSC_PLAN_KEYS_MAX];
     uint16_t count;

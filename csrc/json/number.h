@@ -39,9 +39,9 @@ const char *rsc_number_scan(struct rsc_numbers *numbers, const struct rsc_input 
 
 extern const uint64_t rsc_number_powers[RSC_NUMBER_SHORT_DIGITS + 1]; /* of ten, from 10^0 */
 
-/* Computes digits / 10^places, correctly rounded, for digits != 0 and at most RSC_NUMBER_SHORT_DIGITS places. Returns
- * false on machines without integers of 128 bits. */
-bool rsc_number_divide(uint64_t digits, ptrdiff_t places, double *real);
+/* Computes digits / 10^places, correctly rounded, for digits != 0 and at most RSC_NUMBER_SHORT_DIGITS places. Exists on
+ * machines with integers of 128 bits. */
+double rsc_number_divide(uint64_t digits, ptrdiff_t places);
 
 /* Appends the digits at `p` to *value, which may overflow. Returns the byte after them. Eight at a time take a seventh
  * off the time of long fractions. */
@@ -95,8 +95,12 @@ RSC_ALWAYS_INLINE const char *rsc_number_short(const char *p, const char *end, s
     /* The quotient of two exact doubles is rounded correctly, unless the machine computes with wider doubles. */
     if (FLT_EVAL_METHOD == 0 && value <= UINT64_C(1) << 53) {
         real = (double)value / (double)(int64_t)rsc_number_powers[places];
-    } else if (!rsc_number_divide(value, places, &real)) {
+    } else {
+#if defined(__SIZEOF_INT128__)
+        real = rsc_number_divide(value, places);
+#else
         return NULL;
+#endif
     }
     number->is_integer = false;
     number->real = negative ? -real : real;

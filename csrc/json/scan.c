@@ -1,6 +1,6 @@
 #include "json/scan.h"
 
-#define STEP_MAX 16 /* bytes that one step of scan_escapes writes: an escape needs 4, a block 16 */
+#define ESCAPE_MAX 4 /* bytes of UTF-8 that an escape stands for */
 
 static size_t position_of(const struct rsc_input *input, const char *at) {
     return (size_t)(at - input->text) + 1;
@@ -240,35 +240,13 @@ static const char *scan_run(const struct rsc_input *input, const char *p) {
     }
 }
 
-static const char *scratch_failed(const struct rsc_input *input, const char *at, int status) {
-    const char *message = status == RSC_ERROR_LIMIT ? "a string is too long" : "not enough memory for a string";
-    return rsc_scan_fail(input, at, status, message);
-}
-
-/* Decodes escapes and copies the plain bytes between them, while they fit the scratch buffer. Stops at any other byte.
- */
+/* Decodes the escapes from `p` on while they fit the scratch buffer. */
 static const char *scan_escapes(const struct rsc_input *input, const char *p) {
     struct rsc_buffer *scratch = input->scratch;
     char *out = scratch->data + scratch->length;
     const char *out_end = scratch->data + scratch->capacity;
-    while (out_end - out >= STEP_MAX) {
-        if (*p == '\\') {
-            p = scan_escape(input, p, &out);
-            if (p == NULL) {
-                return NULL;
-            }
-            continue;
-        }
-        if (input->end - p < RSC_BLOCK_SIZE) {
-            break;
-        }
-        memcpy(out, p, RSC_BLOCK_SIZE);
-        int size = rsc_block_plain(rsc_block_load(p));
-        p += size;
-        out += size;
-        if (size < RSC_BLOCK_SIZE && *p != '\\') {
-            break;
-        }
+    while (p != NULL && *p == '\\' && out_end - out >= ESCAPE_MAX) {
+        p = scan_escape(input, p, &out);
     }
     scratch->length = (size_t)(out - scratch->data);
     return p;
@@ -284,7 +262,8 @@ static const char *scan_escaped(const struct rsc_input *input, const char *start
         size_t plain = (size_t)(p - run);
         int status = rsc_buffer_reserve(scratch, plain + RSC_SCAN_ROOM);
         if (status != RSC_OK) {
-            return scratch_failed(input, start, status);
+            return rsc_scan_fail(input, start, status,
+                                 status == RSC_ERROR_LIMIT ? "a string is too long" : "not enough memory for a string");
         }
         memcpy(scratch->data + scratch->length, run, plain);
         scratch->length += plain;
@@ -300,9 +279,8 @@ static const char *scan_escaped(const struct rsc_input *input, const char *start
     }
 }
 
-/* Runs of escapes take 1.5 to 2 times as long if the linker puts this function elsewhere. */
-__attribute__((aligned(32))) const char *rsc_scan_string_from(const struct rsc_input *input, const char *start,
-                                                              const char *p, struct rsc_span *span) {
+const char *rsc_scan_string_from(const struct rsc_input *input, const char *start, const char *p,
+                                 struct rsc_span *span) {
     p = scan_run(input, p);
     if (p == NULL) {
         return NULL;

@@ -91,18 +91,6 @@ RSC_ALWAYS_INLINE const char *build_value(struct rsc_builder *b, const char *p, 
         return build_object(b, p + 1, shape);
     case '[':
         return build_array(b, p + 1, shape);
-    case '-':
-    case '0':
-    case '1':
-    case '2':
-    case '3':
-    case '4':
-    case '5':
-    case '6':
-    case '7':
-    case '8':
-    case '9':
-        return build_number(b, p);
     case 't':
         lua_pushboolean(b->L, true);
         return scan_literal(b, p, "true", 4);
@@ -113,7 +101,7 @@ RSC_ALWAYS_INLINE const char *build_value(struct rsc_builder *b, const char *p, 
         lua_pushlightuserdata(b->L, NULL);
         return scan_literal(b, p, "null", 4);
     default:
-        return rsc_scan_expected(&b->input, p, "a value");
+        return (*p >= '0' && *p <= '9') || *p == '-' ? build_number(b, p) : rsc_scan_expected(&b->input, p, "a value");
     }
 }
 
@@ -270,11 +258,12 @@ static void abandon_plan(const struct rsc_builder *b, const struct rsc_plan *pla
     int slot = lua_gettop(b->L) - count;
     lua_createtable(b->L, 0, plan->count);
     lua_replace(b->L, slot);
-    while (count-- > 0) {
-        lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + plan->keys[count]);
-        lua_insert(b->L, -2);
+    for (int i = 0; i < count; i++) {
+        lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + plan->keys[i]);
+        lua_pushvalue(b->L, slot + 1 + i);
         lua_rawset(b->L, slot);
     }
+    lua_settop(b->L, slot);
 }
 
 /* Reads the object's members from `p` for as long as they follow the shape's plan, and pushes the object. Afterwards

@@ -11,18 +11,8 @@
 /* Each byte of a key is an escape of four, so that no text from outside becomes source code. */
 #define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (4 * RSC_KEY_LENGTH_MAX + 8))
 
-static bool has_duplicate(const uint16_t *keys, int count) {
-    for (int i = 1; i < count; i++) {
-        for (int j = 0; j < i; j++) {
-            if (keys[i] == keys[j]) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* Pushes the function, or returns false. Its parameters have names, because LuaJIT compiles no function with "...". */
+/* Pushes the function, or returns false. Its parameters have names, because LuaJIT compiles no function with "...". Of
+ * two members with one name, which a decoder may allow, the last one counts in a constructor too. */
 static bool push_function(const struct rsc_builder *b, const uint16_t *keys, int count) {
     char source[SOURCE_MAX];
     size_t at = (size_t)sprintf(source, "return function(%.*s)return{", 2 * count - 1, PARAMETERS);
@@ -48,7 +38,7 @@ void rsc_plan_learn(struct rsc_builder *b, struct rsc_shape *shape, const uint16
         return;
     }
     shape->steady = 0;
-    if (has_duplicate(keys, count) || !push_function(b, keys, count)) {
+    if (!push_function(b, keys, count)) {
         return;
     }
     shape->plan = ++cache->plan_count;
