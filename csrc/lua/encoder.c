@@ -19,13 +19,6 @@
 #define SPARSE_LENGTH 10
 #define SPARSE_SHARE  2
 
-/* The memory of the texts. `busy` is true during a call. A call that finds it true makes a new encoder: either an
- * error ended the earlier call, or a finalizer runs within it. */
-struct encoder {
-    struct rsc_buffer buffer;
-    bool busy;
-};
-
 struct writer {
     lua_State *L;
     struct rsc_buffer *buffer;
@@ -35,14 +28,8 @@ struct writer {
 };
 
 static int encoder_gc(lua_State *L) {
-    struct encoder *encoder = rsc_lua_check_self(L, ENCODER_TYPE);
-    rsc_buffer_free(&encoder->buffer);
+    rsc_buffer_free(rsc_lua_check_self(L, ENCODER_TYPE));
     return 0;
-}
-
-static void push_encoder(lua_State *L) {
-    struct encoder *encoder = rsc_lua_new_object(L, sizeof *encoder, ENCODER_TYPE);
-    rsc_buffer_init(&encoder->buffer, TEXT_MAX);
 }
 
 /* The functions below return false with the error set. */
@@ -189,48 +176,48 @@ static bool write_value(struct writer *writer) {
     return false;
 }
 
-/* core.encode(value): the text, or nil and a message. Its upvalues are an encoder and core.empty_array_mt. */
+/* core.encode(value): the text, or nil and a message. Its upvalues are a buffer and core.empty_array_mt. A call takes
+ * the buffer away and puts it back. A call that finds none makes one: either an error ended the earlier call, or a
+ * finalizer runs within it. */
 static int encode(lua_State *L) {
     lua_settop(L, 1);
     luaL_checkstack(L, DEPTH_MAX * SLOTS_PER_TABLE + LUA_MINSTACK, "encoding");
     lua_pushvalue(L, lua_upvalueindex(2));
-    lua_pushvalue(L, lua_upvalueindex(1));
-    struct encoder *encoder = lua_touserdata(L, 3);
-    if (encoder->busy) {
-        push_encoder(L);
-        lua_replace(L, 3);
-        encoder = lua_touserdata(L, 3);
-        lua_pushvalue(L, 3);
+    struct rsc_buffer *buffer = lua_touserdata(L, lua_upvalueindex(1));
+    if (buffer == NULL) {
+        buffer = rsc_lua_new_object(L, sizeof *buffer, ENCODER_TYPE);
+        rsc_buffer_init(buffer, TEXT_MAX);
+    } else {
+        lua_pushvalue(L, lua_upvalueindex(1));
+        lua_pushnil(L);
         lua_replace(L, lua_upvalueindex(1));
     }
-    encoder->busy = true;
-    rsc_buffer_reset(&encoder->buffer);
-    struct writer writer = {.L = L, .buffer = &encoder->buffer, .empty_array_mt = 2};
+    rsc_buffer_reset(buffer);
+    struct writer writer = {.L = L, .buffer = buffer, .empty_array_mt = 2};
     lua_pushvalue(L, 1);
     bool written = write_value(&writer);
     if (!written && writer.error.code == RSC_ERROR_MEMORY) {
-        rsc_buffer_free(&encoder->buffer);
-        encoder->busy = false;
         return rsc_lua_raise(L, &writer.error);
     }
     lua_settop(L, 3);
     if (written) {
-        lua_pushlstring(L, encoder->buffer.data, encoder->buffer.length);
+        lua_pushlstring(L, buffer->data, buffer->length);
     } else {
         lua_pushnil(L);
         lua_pushstring(L, writer.error.message);
     }
-    if (encoder->buffer.capacity > TEXT_KEPT) {
-        rsc_buffer_free(&encoder->buffer);
+    if (buffer->capacity > TEXT_KEPT) {
+        rsc_buffer_free(buffer);
     }
-    encoder->busy = false;
+    lua_pushvalue(L, 3);
+    lua_replace(L, lua_upvalueindex(1));
     return lua_gettop(L) - 3;
 }
 
 void rsc_encoder_register(lua_State *L) {
     static const luaL_Reg no_methods[] = {{NULL, NULL}};
     rsc_lua_new_type(L, ENCODER_TYPE, no_methods, encoder_gc);
-    push_encoder(L);
+    lua_pushnil(L);
     lua_getfield(L, -2, "empty_array_mt");
     lua_pushcclosure(L, encode, 2);
     lua_setfield(L, -2, "encode");
