@@ -14,7 +14,7 @@
 
 #include "json/block.h"
 
-#define RSC_KEYS_MAX       256  /* keys; number 0 is unused */
+#define RSC_KEYS_MAX       256  /* keys; number 0 stands for every other key */
 #define RSC_KEY_BUCKETS    512  /* more than keys, so that some stay free */
 #define RSC_KEY_LENGTH_MAX 31   /* bytes */
 #define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is of no more use */

@@ -183,27 +183,24 @@ RSC_ALWAYS_INLINE const char *skip_colon(const struct rsc_builder *b, const char
     return skip_space(p + 1);
 }
 
-/* Reads a key and its colon and pushes the key. *link is the number of the expected key. It becomes the number of the
+/* Reads a key and its colon and pushes the key. *link is the number of the expected key, or 0. It becomes that of the
  * key that came. `seen` is NULL if duplicates are allowed. */
-RSC_ALWAYS_INLINE const char *build_key(struct rsc_builder *b, const char *p, struct seen_names *seen, uint16_t *link,
-                                        uint16_t *number) {
+RSC_ALWAYS_INLINE const char *build_key(struct rsc_builder *b, const char *p, struct seen_names *seen, uint16_t *link) {
     if (*p != '"') {
         return rsc_scan_expected(&b->input, p, "a member's name");
     }
     const char *start = p++;
     const struct rsc_key *expected = &b->cache->keys[*link];
-    *number = *link;
     if (*link != 0 && rsc_key_is_at(expected, p, b->input.end)) {
         p += expected->size;
         lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *link);
     } else {
-        p = push_unexpected_key(b, p, number);
+        p = push_unexpected_key(b, p, link);
         if (p == NULL) {
             return NULL;
         }
-        *link = *number;
     }
-    if (seen != NULL && is_duplicate(b->L, seen, *number)) {
+    if (seen != NULL && is_duplicate(b->L, seen, *link)) {
         return rsc_scan_fail(&b->input, start, RSC_ERROR_SYNTAX, "duplicate name");
     }
     return skip_colon(b, p);
@@ -309,24 +306,23 @@ static const char *build_planned(struct rsc_builder *b, const char *p, struct se
 static const char *build_members(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
                                  uint16_t *link) {
     struct rsc_shape unknown = {.steady = INT32_MIN}; /* never gets a plan */
-    uint16_t unknown_link = 0;
     uint16_t keys[RSC_PLAN_KEYS_MAX];
     int count = 0;
     size_t members = 0;
     bool steady = RSC_LUA_PLANS && link == &shape->first;
     for (bool closed = false; !closed; count++) {
-        uint16_t number = 0;
         uint16_t expected = *link;
-        p = build_key(b, p, seen, link, &number);
+        p = build_key(b, p, seen, link);
         if (p == NULL) {
             return NULL;
         }
+        uint16_t number = *link;
         steady = steady && number != 0 && number == expected && count < RSC_PLAN_KEYS_MAX;
         if (steady) {
             keys[count] = number;
         }
         struct rsc_key *key = &b->cache->keys[number];
-        link = number != 0 ? &key->next : &unknown_link;
+        link = &key->next;
         if (!b->keep_null && *p == 'n') {
             p = build_dropped_member(b, p, seen, number);
         } else {
@@ -361,12 +357,8 @@ static const char *build_object(struct rsc_builder *b, const char *p, struct rsc
     p = skip_space(p);
     bool closed = *p == '}';
     uint16_t *link = &shape->first;
-    struct seen_names names;
-    struct seen_names *seen = NULL;
-    if (b->refuse_duplicates) {
-        names = (struct seen_names){.uncached = false};
-        seen = &names;
-    }
+    struct seen_names names = {.uncached = false};
+    struct seen_names *seen = b->refuse_duplicates ? &names : NULL;
     if (closed) {
         lua_createtable(b->L, 0, 0);
         p++;
