@@ -190,7 +190,8 @@ M.options = tables.concat({
   ),
   build.callback(
     "transport",
-    "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure."
+    "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure. What it raises "
+      .. "fails the call, but not on PUC Lua 5.1."
   ),
   build.text(
     "identity",
