@@ -1,9 +1,12 @@
 -- Random numbers for jitter, and tokens that no other program has. math.random belongs to the program, and not every
 -- Lua seeds it.
+local optional = require "riskscreen.util.optional"
 local text = require "riskscreen.util.text"
 
 local MULTIPLIER, MODULUS = 16807, 2147483647 -- of Park and Miller; products stay exact in a double
 local SOURCE = "/dev/urandom"
+
+local system -- false where it is not compiled
 
 local M = {}
 
@@ -22,10 +25,17 @@ end
 ---@param bytes? integer of randomness; by default 16
 ---@return string of hexadecimal digits, two for each byte
 function M.token(bytes)
-  local file = assert(io.open(SOURCE, "rb"))
-  file:setvbuf "no"
-  local content = file:read(bytes or 16)
-  file:close()
+  bytes = bytes or 16
+  if system == nil then
+    system = optional "riskscreen.system" or false
+  end
+  local content = system and system.random(bytes)
+  if not content then
+    local file = assert(io.open(SOURCE, "rb"))
+    file:setvbuf "no"
+    content = file:read(bytes)
+    file:close()
+  end
   return text.hex(content)
 end
 
