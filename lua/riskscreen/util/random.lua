@@ -6,8 +6,6 @@ local text = require "riskscreen.util.text"
 local MULTIPLIER, MODULUS = 16807, 2147483647 -- of Park and Miller; products stay exact in a double
 local SOURCE = "/dev/urandom"
 
-local system -- false where it is not compiled
-
 local M = {}
 
 ---A new generator, for jitter and never for secrets.
@@ -25,15 +23,12 @@ end
 ---@param bytes? integer of randomness; by default 16
 ---@return string of hexadecimal digits, two for each byte
 function M.token(bytes)
-  bytes = bytes or 16
-  if system == nil then
-    system = optional "riskscreen.system" or false
-  end
-  local content = system and system.random(bytes)
+  local system = optional "riskscreen.system" -- loaded late: not every program makes a token
+  local content = system and system.random(bytes or 16)
   if not content then
     local file = assert(io.open(SOURCE, "rb"))
     file:setvbuf "no"
-    content = file:read(bytes)
+    content = file:read(bytes or 16)
     file:close()
   end
   return text.hex(content)
