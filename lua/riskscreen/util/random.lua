@@ -46,7 +46,7 @@ function M.jitter()
   local owner, generate = {}, nil
   return function()
     local is_forked = require "riskscreen.util.forked" -- only a program that waits loads it
-    generate = is_forked(owner) and M.new(M.seed()) or generate
+    generate = (is_forked(owner) or not generate) and M.new(M.seed()) or generate
     return generate()
   end
 end
