@@ -13,6 +13,7 @@ local M = {
   PAIRS = {
     { way = "client:call, no I/O", hand = "by hand, no I/O" },
     { way = "client:screen, no I/O", hand = "by hand, no I/O" },
+    { way = "screen_all, no I/O", hand = "by hand, no I/O" },
     { way = "kya:risk, blocking", hand = "by hand, blocking" },
     { way = "screen_all, 64 in flight", hand = "by hand, 64 in flight" },
   },
@@ -27,7 +28,7 @@ end
 
 ---The instructions of one lookup.
 ---@param way string of ways.lua
----@param port integer of a server that gives the answer
+---@param port integer of a server that gives the answer; any number for a way without I/O
 ---@return number
 function M.of(way, port)
   return (count(way, MANY, port) - count(way, FEW, port)) / (MANY - FEW)
