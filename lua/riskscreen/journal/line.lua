@@ -135,27 +135,10 @@ local function messages_of(decision)
   return messages
 end
 
-local names = {
-  "id",
-  "time",
-  "lost",
-  "input",
-  "network",
-  "address",
-  "action",
-  "reasons",
-  "source",
-  "policy",
-  "degraded",
-  "stale",
-  "outcome",
-  "monitor",
-  "request_id",
-  "meta",
-  "answer",
-  "version",
-  "record",
-}
+local names = text.words(
+  "id time lost input network address action reasons source policy degraded stale outcome monitor request_id meta "
+    .. "answer version record"
+)
 
 -- The members in one order, without the closing brace. A value that cannot be written, such as NaN, is left out, and
 -- one that would make the line too long to be read again.
