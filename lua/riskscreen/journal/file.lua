@@ -250,7 +250,7 @@ local function with_lock(self, fn)
     -- All names of a journal have one lock: that of the file behind the links, which therefore has to be there.
     local made = open_or_make(self, self.path, "ab")
     self.is_resolved = made and made:close() or false
-    self.path = files.behind_links(self.path)
+    self.path = files.target(self.path)
   end
   local lock_file, err = take_lock(self)
   if not lock_file then

@@ -163,7 +163,7 @@ local function open(source, tell)
   if is_store(source) then
     paths, each = { "store" }, lines_of_store(source)
   elseif type(source) == "string" then
-    source = whole_files.behind_links(source)
+    source = whole_files.target(source)
     paths, new_name = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
@@ -376,7 +376,7 @@ end
 ---@return string[]
 function M.files(path)
   text.expect("journal.files: path", path, "string")
-  local target = whole_files.behind_links(path)
+  local target = whole_files.target(path)
   return read_head(target) and files_of(target) or { path }
 end
 

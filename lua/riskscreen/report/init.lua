@@ -131,9 +131,9 @@ function M.write(request)
       error("report: input and output must be paths or open files (got " .. text.kind(value) .. ")", 2)
     end
   end
-  local unfinished = type(output) == "string" and select(2, files.places(output))
+  local unfinished = type(output) == "string" and files.unfinished(output)
   for _, source in ipairs(sources) do
-    if rows.are_one(output, source) or rows.are_one(unfinished, source) then
+    if files.are_one(output, source) or files.are_one(unfinished, source) then
       local message = "the page would be written over its input: give another output"
       return nil, errors.new("invalid_argument", message, { field = "output", sent = false })
     end

@@ -57,7 +57,6 @@ local Rows = {}
 Rows.__index = Rows
 
 local M = {
-  are_one = files.are_one,
   ---The kind of a file, and its pieces. A list may also be compiled, or XML.
   file = files.open,
   records = records,
