@@ -1,6 +1,7 @@
 -- One list file in use: it is loaded, searched, and loaded again when it has changed. Until a new file is complete and
 -- verified, the old content counts. csrc/lists/permissions.c refuses a file that other users may write.
 local core = require "riskscreen.util.core"
+local files = require "riskscreen.util.files"
 local index = require "riskscreen.lists.index"
 local random = require "riskscreen.util.random"
 local rows = require "riskscreen.rows"
@@ -34,12 +35,7 @@ File.__index = File
 local function nothing() end
 
 local function read_whole(path, longest)
-  local file, problem = io.open(path, "rb")
-  local content
-  if file then
-    content, problem = file:read(longest + 1)
-    file:close()
-  end
+  local content, problem = files.read(path, longest + 1)
   if content and #content > longest then
     return nil, ("it is longer than %d bytes; compile it for the C core"):format(longest)
   end
