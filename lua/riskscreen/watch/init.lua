@@ -14,7 +14,7 @@ local limiters = require "riskscreen.call.limiter"
 local outboxes = require "riskscreen.watch.outbox"
 local random = require "riskscreen.util.random"
 local row_options = require "riskscreen.options.rows"
-local sources = require "riskscreen.watch.source"
+local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local times = require "riskscreen.util.time"
@@ -206,14 +206,14 @@ end
 
 -- Keeps an entry, the changes in every outbox, and the count of the day: all or nothing.
 local function keep(self, item, entry)
-  local rows, meta = rows_to_tell(entry, item), self.meta.name
+  local told, meta = rows_to_tell(entry, item), self.meta.name
   local used = assert(json.encode(tables.pick(self.cap, { "day", "began", "taken" })))
   local changes = {
     { kind = "put", space = self.verdicts.name, key = item.key, value = assert(json.encode(entry)) },
     { kind = "put", space = self.rows.name, key = item.row, value = tostring(self.cycle.number) },
     { kind = "put", space = meta, key = "cap", value = used },
   }
-  for _, row in ipairs(rows) do
+  for _, row in ipairs(told) do
     self.serial = self.serial + 1
     local body, key = assert(json.encode(change_of(self, entry, row))), ("%015d"):format(self.serial)
     changes[#changes + 1] = { kind = "put", space = meta, key = "serial", value = tostring(self.serial) }
@@ -222,7 +222,7 @@ local function keep(self, item, entry)
     end
   end
   ensure(self.store:batch(changes))
-  self.summary.changed = self.summary.changed + #rows
+  self.summary.changed = self.summary.changed + #told
 end
 
 local function deliver(self, at_once)
@@ -250,9 +250,47 @@ local function wait(self, seconds)
   end
 end
 
+-- The rows of a file.
+local function rows_of(settings)
+  local input = ensure(rows.open(settings.source, rows.options_of(settings, { checked_first = true })))
+  local next_row = input:each()
+  return function()
+    local row = next_row()
+    if not row then
+      input:close()
+    elseif not addresses.spellings(row.address, "format")[1] then
+      input:count_invalid(row.line, text.show(row.address) .. " is no address")
+    end
+    return row
+  end
+end
+
+-- The items of the source: tables of `address`, `network` and `fields`. It is read anew in each cycle, one row in
+-- memory at a time. A source without addresses is an error: no verdict is forgotten for it.
+local function items_of(settings)
+  local source, count = settings.source, 0
+  if type(source) == "string" then
+    return rows_of(settings)
+  end
+  local next_item = type(source) == "function" and source() or function()
+    return source[count + 1]
+  end
+  return function()
+    local item = next_item()
+    if item == nil and count == 0 and not settings.allow_empty then
+      error(errors.new("invalid_argument", "the source has no addresses", { field = "source", sent = false }), 0)
+    end
+    count = count + 1
+    if item == nil or type(item) == "table" then
+      return item
+    end
+    return { address = item }
+  end
+end
+
 -- The rows of the source that this cycle has not compared yet.
 local function remaining(self)
-  local next_item = sources.open(self.settings)
+  local next_item = items_of(self.settings)
   return function()
     for given in next_item do
       local item = { address = given.address, network = given.network or self.settings.network }
