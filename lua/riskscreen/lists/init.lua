@@ -96,9 +96,7 @@ function Lists:refresh(pause)
     end
   end)
   self.is_refreshing = false
-  if not ok then
-    error(failure, 0)
-  end
+  errors.ensure(ok or nil, failure)
   report(self, self.now())
   return true
 end

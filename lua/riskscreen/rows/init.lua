@@ -428,10 +428,7 @@ end
 ---@param line any
 ---@param problem string
 function Rows:count_invalid(line, problem)
-  local err = self:invalid(line, problem)
-  if err then
-    error(err, 0)
-  end
+  errors.ensure(nil, self:invalid(line, problem))
 end
 
 ---The field of a row under a column's name, in any case; also of the address and the network.

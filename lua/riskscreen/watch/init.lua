@@ -19,6 +19,8 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local times = require "riskscreen.util.time"
 
+local ensure = errors.ensure
+
 local DAY = 86400 -- seconds
 local LONGEST_CYCLE = 30 * DAY
 local SPREAD = 0.9 -- of the interval: the rest is room for pauses and slow answers
@@ -110,14 +112,6 @@ M.options = tables.concat({
 ---@field private stopped boolean
 local Watch = { __name = "riskscreen.Watch" }
 Watch.__index = Watch
-
--- Raises the error of a store that failed.
-local function ensure(value, err)
-  if value == nil and err ~= nil then
-    error(err, 0)
-  end
-  return value
-end
 
 -- The key of an address, and its key in a store of 0.9.0. A text with a wrong checksum has a key of its own: its
 -- screening fails, and that of the address must not.
