@@ -72,7 +72,7 @@ end
 ---@return string|nil value the placeholder of its value
 function M.names(option, short)
   local flag, value = option_of.flag(option.name), placeholder(option)
-  if option_of.is_switch(option) then
+  if option.type == "boolean" then
     -- A switch that is on by default is turned off.
     flag, value = option.default and flag:gsub("^%-%-", "--no-") or flag, nil
   end

@@ -78,14 +78,10 @@ function M.hasher(key)
   end
 end
 
----The fingerprint of a policy: the same for policies with the same rules and settings.
----@param policy riskscreen.Policy
----@return string
-function M.policy_fingerprint(policy)
+-- The fingerprint of a policy: the same for policies with the same rules and settings.
+local fingerprint_of = tables.memoize(function(policy)
   return hex(digest.sha256(tables.fingerprint(policy.settings))):sub(1, 16)
-end
-
-local fingerprint_of = tables.memoize(M.policy_fingerprint)
+end)
 
 ---The SHA-256 of an answer as JSON with sorted members and without spaces.
 ---@param answer table

@@ -5,6 +5,7 @@ local files = require "riskscreen.util.files"
 local index = require "riskscreen.lists.index"
 local random = require "riskscreen.util.random"
 local rows = require "riskscreen.rows"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local texts = require "riskscreen.lists.text"
 local time = require "riskscreen.util.time"
@@ -203,14 +204,8 @@ end
 ---@return riskscreen.ListFile|nil
 ---@return string|nil fault
 function M.open(path, settings)
-  local self = setmetatable({
-    path = path,
-    kind = settings.kind,
-    level = settings.level,
-    max_shrink = settings.max_shrink or 1,
-    now = settings.now or os.time,
-    dict = settings.dict,
-  }, File)
+  local self = setmetatable(tables.merge({ max_shrink = 1, now = os.time }, settings), File)
+  self.path = path
   if not self:refresh() then
     return nil, self:problem()
   end
