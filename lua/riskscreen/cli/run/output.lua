@@ -199,7 +199,7 @@ function M.open(run, path, identity)
   end
   local state = states.open(state_path)
   run.state = state
-  if resumes and state:has_begun() then
+  if resumes and state.progress then
     local began = state:identity()
     local difference = identities.difference(began, identity)
     if difference then
