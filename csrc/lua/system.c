@@ -15,6 +15,9 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#    include <sys/random.h>
+#endif
 
 #include "riskscreen.h"
 
@@ -182,6 +185,18 @@ static int system_process(lua_State *L) {
     return 1;
 }
 
+/* system.random(bytes): a text from the system's random source, which needs no descriptor. */
+static int system_random(lua_State *L) {
+    char bytes[256]; /* as much as getentropy gives at once */
+    size_t count = (size_t)luaL_checkinteger(L, 1);
+    luaL_argcheck(L, count <= sizeof bytes, 1, "at most 256 bytes");
+    if (getentropy(bytes, count) != 0) {
+        return push_result(L, false);
+    }
+    lua_pushlstring(L, bytes, count);
+    return 1;
+}
+
 /* system.variables(): the names of the environment's variables. */
 static int system_variables(lua_State *L) {
     lua_newtable(L);
@@ -194,19 +209,13 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},
-        {"sync", system_sync},
-        {"truncate", system_truncate},
-        {"lock", system_lock},
-        {"restrict", system_restrict},
-        {"stat", system_stat},
-        {"link_target", system_link_target},
-        {"make_like", system_make_like},
-        {"catch_end", system_catch_end},
-        {"ending", system_ending},
-        {"process", system_process},
-        {"variables", system_variables},
-        {NULL, NULL},
+        {"columns", system_columns},         {"sync", system_sync},
+        {"truncate", system_truncate},       {"lock", system_lock},
+        {"restrict", system_restrict},       {"stat", system_stat},
+        {"link_target", system_link_target}, {"make_like", system_make_like},
+        {"catch_end", system_catch_end},     {"ending", system_ending},
+        {"process", system_process},         {"random", system_random},
+        {"variables", system_variables},     {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

@@ -61,7 +61,7 @@ M.options = tables.concat({
   ),
   build.group("webhook", {
     build.required(build.checked("url", "string", url_check, "Where changes are posted.")),
-    build.required(build.text("secret", build.forms.key, "The key of the signature.")),
+    build.required(build.text("secret", build.forms.key, "The key of the signature."), build.NO_VARIABLE),
     build.seconds("timeout", 10, "Time for one delivery."),
   }, "Post each change as JSON."),
   build.callback("on_failure", "on_failure(message): called when a change could not be delivered."),
