@@ -94,8 +94,8 @@ static int system_restrict(lua_State *L) {
     return push_result(L, fstat(descriptor, &status) == 0 && fchmod(descriptor, status.st_mode & 0640) == 0);
 }
 
-/* system.stat(path_or_file): "file", "directory", "pipe", or "device" for all others, also behind a link; the
- * permission bits; and of a file a text that is the same for all of its names. */
+/* system.stat(path_or_file): its kind, also behind a link, which is "file", "directory", "pipe", or "device" for all
+ * others; its permission bits; and of a file its identity, a text that all of its names share. */
 static int system_stat(lua_State *L) {
     struct stat status;
     bool is_path = lua_type(L, 1) == LUA_TSTRING;
