@@ -161,6 +161,18 @@ function M.result(ok, value, err)
   error(value, 0)
 end
 
+---The opposite: a value, or nothing; an error in its place is raised. `assert` of Lua 5.1 takes no error objects.
+---@generic T
+---@param value T|nil
+---@param err any
+---@return T
+function M.ensure(value, err)
+  if value == nil and err ~= nil then
+    error(err, 0)
+  end
+  return value
+end
+
 ---Whether a value is one of the library's errors.
 ---@param value any
 ---@return boolean

@@ -356,8 +356,8 @@ function M.access_key(configuration, warn)
     return value and value.text
   end
   local is_file = kind == "access_key_file"
-  local permissions = is_file and system.permissions(value.text)
-  if permissions and permissions % 64 ~= 0 then
+  local found, permissions = system.stat(value.text)
+  if is_file and found and permissions % 64 ~= 0 then
     warn(("others may read the key file %s (its mode is %03o); chmod 600 it"):format(value.text, permissions))
   end
   local key = is_file and M.read_secret(value.text) or not is_file and key_of_command(value)

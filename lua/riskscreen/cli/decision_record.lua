@@ -44,18 +44,8 @@ M.meta = tables.merge(meta_option, {
   end,
 })
 
-local columns = columns_of.named {
-  "address",
-  "network",
-  "action",
-  "reasons",
-  "risk_levels",
-  "risk_types",
-  "risk_sources",
-  "entity",
-  "error",
-  "degraded",
-}
+local NAMES = "address network action reasons risk_levels risk_types risk_sources entity error degraded"
+local columns = columns_of.named(text.words(NAMES))
 
 ---Columns, and one for each fact.
 ---@param list riskscreen.cli.Column[]

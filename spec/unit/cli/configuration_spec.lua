@@ -255,11 +255,11 @@ describe("the configuration", function()
     end
     assert.same({ "# ours", "timeout = 5", "network = btc" }, content)
     -- It may hold the password of a proxy.
-    assert.equal(tonumber("600", 8), require("riskscreen.system").permissions(path))
+    assert.equal(tonumber("600", 8), select(2, require("riskscreen.system").stat(path)))
     for _, mode in ipairs { "640", "644" } do
       os.execute(('chmod %s "%s"'):format(mode, path))
       assert.equal(0, (set("timeout", "6")))
-      assert.equal(tonumber(mode, 8), require("riskscreen.system").permissions(path))
+      assert.equal(tonumber(mode, 8), select(2, require("riskscreen.system").stat(path)))
     end
   end)
 

@@ -80,12 +80,10 @@ local function run_update(context)
   local settings = tables.without(given, "url", "timeout", "max_size")
   settings.inputs, settings.title = path, settings.title or (given.url:gsub("[?#].*", ""))
   local ok, code = pcall(build_list, context, settings, status.unknown)
-  if not ok then
-    if is_new then
-      os.remove(path)
-    end
-    error(code, 0)
+  if not ok and is_new then
+    os.remove(path)
   end
+  status.ensure(ok or nil, code)
   keep()
   context:tell(is_new and "the list has changed" or "the list has not changed since the last update")
   return code
