@@ -1,20 +1,5 @@
 #include "json/key_cache.h"
 
-/* Hashes the length and the first and last eight bytes. Keys that differ between those alone are rare, and cost only
- * time. */
-static uint32_t hash_of(const char *bytes, size_t length) {
-    uint64_t first = 0;
-    uint64_t last = 0;
-    if (length >= sizeof first) {
-        memcpy(&first, bytes, sizeof first);
-        memcpy(&last, bytes + length - sizeof last, sizeof last);
-    } else {
-        memcpy(&first, bytes, length);
-    }
-    uint64_t mixed = first ^ (last << 1 | last >> 63) ^ (uint64_t)(length + 1) << 56;
-    return (uint32_t)(mixed * UINT64_C(0x9E3779B97F4A7C15) >> 32);
-}
-
 /* Returns the key's bucket, or the free one for it. */
 static uint16_t *bucket_of(struct rsc_key_cache *cache, const char *bytes, size_t length, uint32_t hash) {
     for (uint32_t at = hash;; at++) {
@@ -39,15 +24,14 @@ static bool is_due(struct rsc_key_cache *cache, uint32_t hash) {
 }
 
 uint16_t rsc_key_cache_find(struct rsc_key_cache *cache, const char *bytes, size_t length, bool *is_new) {
-    uint32_t hash = hash_of(bytes, length);
+    uint32_t hash = rsc_key_hash(bytes, length);
     uint16_t *bucket = bucket_of(cache, bytes, length, hash);
     *is_new = *bucket == 0 && *is_new && is_due(cache, hash);
     if (*is_new) {
         *bucket = ++cache->key_count;
         struct rsc_key *key = &cache->keys[*bucket];
         key->hash = hash;
-        key->size = (uint16_t)(length + 1);
-        memcpy(key->text, bytes, length + 1);
+        rsc_key_set(key, bytes, length);
     }
     return *bucket;
 }

@@ -19,6 +19,8 @@
 #define RSC_KEY_LENGTH_MAX 31   /* bytes */
 #define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is of no more use */
 
+#define RSC_VALUES_MAX 256 /* short string values */
+
 #define RSC_PLANS_MAX     32 /* plans; number 0 is unused */
 #define RSC_PLAN_KEYS_MAX 12 /* members of an object with a plan */
 
@@ -50,14 +52,36 @@ struct rsc_plan {
 
 struct rsc_key_cache {
     struct rsc_key keys[RSC_KEYS_MAX];
-    uint16_t buckets[RSC_KEY_BUCKETS]; /* key numbers by hash */
-    uint32_t candidates[RSC_KEYS_MAX]; /* hashes of keys that occurred once */
+    uint16_t buckets[RSC_KEY_BUCKETS];     /* key numbers by hash */
+    uint32_t candidates[RSC_KEYS_MAX];     /* hashes of keys that occurred once */
+    struct rsc_key values[RSC_VALUES_MAX]; /* by hash; the caller keeps the values that came twice in a row */
     struct rsc_plan plans[RSC_PLANS_MAX];
     struct rsc_shape top;
     uint16_t key_count;
     uint16_t plan_count;
     uint32_t unknown; /* unknown keys since the cache was full */
 };
+
+/* Hashes the length and the first and last eight bytes. Strings that differ between those alone are rare, and cost only
+ * time. */
+static inline uint32_t rsc_key_hash(const char *bytes, size_t length) {
+    uint64_t first = 0;
+    uint64_t last = 0;
+    if (length >= sizeof first) {
+        memcpy(&first, bytes, sizeof first);
+        memcpy(&last, bytes + length - sizeof last, sizeof last);
+    } else {
+        memcpy(&first, bytes, length);
+    }
+    uint64_t mixed = first ^ (last << 1 | last >> 63) ^ (uint64_t)(length + 1) << 56;
+    return (uint32_t)(mixed * UINT64_C(0x9E3779B97F4A7C15) >> 32);
+}
+
+/* Sets the text of a key: `length` bytes, at most RSC_KEY_LENGTH_MAX, and the quote after them. */
+static inline void rsc_key_set(struct rsc_key *key, const char *bytes, size_t length) {
+    key->size = (uint16_t)(length + 1);
+    memcpy(key->text, bytes, length + 1);
+}
 
 /* Returns the number of a key, or 0. The key has `length` bytes, at most RSC_KEY_LENGTH_MAX. A key that is not in the
  * cache is recorded if a quote follows it, and if *is_new is true: a text must not have to escape its bytes. Afterwards

@@ -208,10 +208,10 @@ static const char *skip_text(const struct rsc_input *input, const char *start) {
         rsc_block faults = (rsc_block)(wrong != 0);
         rsc_block stops = (rsc_block)(block == '"') | (rsc_block)(block == '\\') | (rsc_block)(block < 0x20);
         int first = rsc_block_first(faults | stops);
-        if (first < rsc_block_first(faults)) {
-            return p + first;
-        }
         if (first < RSC_BLOCK_SIZE) {
+            if (first < rsc_block_first(faults)) {
+                return p + first;
+            }
             break;
         }
     }

@@ -12,9 +12,10 @@
 #define RSC_LUA_CACHE_WORKSPACE   1 /* owns the key cache */
 #define RSC_LUA_CACHE_EMPTY_ARRAY 2 /* the metatable of empty arrays */
 
-#define RSC_LUA_CACHE_KEYS  2                                   /* key number n is at this + n */
-#define RSC_LUA_CACHE_PLANS (RSC_LUA_CACHE_KEYS + RSC_KEYS_MAX) /* likewise */
-#define RSC_LUA_CACHE_SIZE  (RSC_LUA_CACHE_PLANS + RSC_PLANS_MAX)
+#define RSC_LUA_CACHE_KEYS   2                                       /* key number n is at this + n */
+#define RSC_LUA_CACHE_VALUES (RSC_LUA_CACHE_KEYS + RSC_KEYS_MAX)     /* likewise, from 0 */
+#define RSC_LUA_CACHE_PLANS  (RSC_LUA_CACHE_VALUES + RSC_VALUES_MAX) /* likewise */
+#define RSC_LUA_CACHE_SIZE   (RSC_LUA_CACHE_PLANS + RSC_PLANS_MAX)
 
 /* The state of one decode. It owns nothing: the caller keeps everything alive until rsc_builder_run returns. */
 struct rsc_builder {
