@@ -27,48 +27,25 @@ const char *rsc_scan_fail(const struct rsc_input *input, const char *at, int cod
     return NULL;
 }
 
-/* Returns the length of the sequence that starts with `lead`, or 0, and the valid range of its second byte. */
-static int utf8_shape(unsigned char lead, unsigned char *low, unsigned char *high) {
-    *low = 0x80;
-    *high = 0xBF;
-    if (lead < 0xC2 || lead > 0xF4) {
-        return 0;
-    }
-    if (lead < 0xE0) {
-        return 2;
-    }
-    if (lead < 0xF0) {
-        *low = lead == 0xE0 ? 0xA0 : 0x80;  /* lower would be overlong */
-        *high = lead == 0xED ? 0x9F : 0xBF; /* higher would be a surrogate */
-        return 3;
-    }
-    *low = lead == 0xF0 ? 0x90 : 0x80;  /* lower would be overlong */
-    *high = lead == 0xF4 ? 0x8F : 0xBF; /* higher would exceed U+10FFFF */
-    return 4;
-}
-
 bool rsc_scan_utf8(const char **cursor) {
-    const char *p = *cursor;
-    while ((unsigned char)*p >= 0x80) {
-        unsigned char low;
-        unsigned char high;
-        int size = utf8_shape((unsigned char)*p, &low, &high);
-        if (size == 0) {
-            *cursor = p;
-            return false;
-        }
-        for (int i = 1; i < size; i++) {
-            if ((unsigned char)p[i] < low || (unsigned char)p[i] > high) {
-                *cursor = p + i;
-                return false;
-            }
+    const unsigned char *p = (const unsigned char *)*cursor;
+    int left = 0; /* bytes of the sequence that are to come */
+    unsigned low = 0;
+    unsigned high = 0;
+    while (left > 0 ? *p >= low && *p <= high : *p >= 0xC2 && *p <= 0xF4) {
+        if (left > 0) {
+            left--;
             low = 0x80;
             high = 0xBF;
+        } else {
+            left = *p < 0xE0 ? 1 : *p < 0xF0 ? 2 : 3;
+            low = *p == 0xE0 ? 0xA0 : *p == 0xF0 ? 0x90 : 0x80;  /* lower would be overlong */
+            high = *p == 0xED ? 0x9F : *p == 0xF4 ? 0x8F : 0xBF; /* higher: a surrogate, or above U+10FFFF */
         }
-        p += size;
+        p++;
     }
-    *cursor = p;
-    return true;
+    *cursor = (const char *)p;
+    return left == 0 && *p < 0x80;
 }
 
 /* Returns -1 if `c` is not a hexadecimal digit. */
@@ -180,7 +157,7 @@ RSC_ALWAYS_INLINE const char *scan_escape(const struct rsc_input *input, const c
     return RSC_LIKELY(meaning != '\0') ? p + 2 : rsc_scan_expected(input, p + 1, "an escape character");
 }
 
-/* Returns a block with a byte other than 0 at each fault: a byte that cannot follow those before it; see utf8_shape.
+/* Returns a block with a byte other than 0 at each fault: a byte that cannot follow those before it; see rsc_scan_utf8.
  * `back1` to `back3` are the blocks that begin one to three bytes earlier. */
 RSC_ALWAYS_INLINE rsc_block utf8_faults(rsc_block block, rsc_block back1, rsc_block back2, rsc_block back3) {
     const rsc_block zero = {0};
@@ -292,12 +269,8 @@ const char *rsc_scan_string_from(const struct rsc_input *input, const char *star
     return p + 1;
 }
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 const char *rsc_scan_space(const char *p) {
-    while (is_space(*p)) {
+    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
         p++;
     }
     return p;

@@ -233,20 +233,6 @@ RSC_ALWAYS_INLINE const char *build_key(struct rsc_builder *b, const char *p, st
     return skip_colon(b, p);
 }
 
-/* Drops a null member, whose key is at the top. Removes an earlier member of that name too, since the last one counts.
- * Looks first, because before Lua 5.4 setting an absent key to nil makes the table grow. */
-static void drop_member(lua_State *L) {
-    lua_pushvalue(L, -1);
-    lua_rawget(L, -3);
-    if (lua_isnil(L, -1)) {
-        lua_pop(L, 2);
-        return;
-    }
-    lua_pop(L, 1);
-    lua_pushnil(L);
-    lua_rawset(L, -3);
-}
-
 /* Reads the value of a null member whose key is at the top, and drops the member. `number` is that of its key. */
 static const char *build_dropped_member(struct rsc_builder *b, const char *p, struct seen_names *seen,
                                         uint16_t number) {
@@ -254,12 +240,15 @@ static const char *build_dropped_member(struct rsc_builder *b, const char *p, st
     if (p == NULL) {
         return NULL;
     }
-    if (seen != NULL && number == 0) {
+    if (seen == NULL) {
+        lua_pop(b->L, 1);
+        lua_pushnil(b->L);
+        lua_rawset(b->L, -3); /* of two members with one name, the last one counts */
+    } else if (number == 0) {
         lua_rawset(b->L, -3);
         seen->placeholders = true;
     } else {
-        lua_pop(b->L, 1);
-        drop_member(b->L);
+        lua_pop(b->L, 2);
     }
     return p;
 }

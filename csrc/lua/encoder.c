@@ -129,17 +129,12 @@ static bool write_object(struct writer *writer) {
 
 static bool is_empty_array(struct writer *writer) {
     lua_State *L = writer->L;
-    if (!lua_getmetatable(L, -1)) {
-        return false;
-    }
-    bool marked = lua_rawequal(L, -1, writer->empty_array_mt) != 0;
-    lua_pop(L, 1);
+    int table = lua_gettop(L);
+    bool is_marked = lua_getmetatable(L, table) && lua_rawequal(L, -1, writer->empty_array_mt);
     lua_pushnil(L);
-    if (lua_next(L, -2) != 0) {
-        lua_pop(L, 2);
-        return false;
-    }
-    return marked;
+    bool is_empty = lua_next(L, table) == 0;
+    lua_settop(L, table);
+    return is_marked && is_empty;
 }
 
 static bool write_table(struct writer *writer) {
