@@ -83,9 +83,9 @@ static inline void rsc_key_set(struct rsc_key *key, const char *bytes, size_t le
     memcpy(key->text, bytes, length + 1);
 }
 
-/* Returns the number of a key, or 0. The key has `length` bytes, at most RSC_KEY_LENGTH_MAX. A key that is not in the
- * cache is recorded if a quote follows it, and if *is_new is true: a text must not have to escape its bytes. Afterwards
- * *is_new is whether the key has entered the cache. */
+/* Returns the number of a key, or 0. The key has `length` bytes, at most RSC_KEY_LENGTH_MAX. If *is_new is true, a key
+ * that is not in the cache is recorded. Then a quote must follow it, and a text must not have to escape its bytes.
+ * Afterwards *is_new is whether the key has entered the cache. */
 uint16_t rsc_key_cache_find(struct rsc_key_cache *cache, const char *bytes, size_t length, bool *is_new);
 
 /* Returns whether the text at `p` begins with this key and its closing quote. */

@@ -36,7 +36,7 @@ double rsc_number_divide(uint64_t digits, ptrdiff_t places) {
 }
 #endif
 
-/* Moves over the digits at `p`, of which there must be one. */
+/* Moves over the digits at `p`. There must be one at least. */
 static const char *scan_digits(const struct rsc_input *input, const char *p, const char *what) {
     if (*p < '0' || *p > '9') {
         return rsc_scan_expected(input, p, what);

@@ -210,8 +210,9 @@ RSC_ALWAYS_INLINE const char *skip_colon(const struct rsc_builder *b, const char
     return skip_space(p + 1);
 }
 
-/* Reads a key and its colon and pushes the key. *link is the number of the expected key, or 0. It becomes that of the
- * key that came. `seen` is NULL if duplicates are allowed. */
+/* Reads a key and its colon and pushes the key. A key that was expected is not looked up: else p2 takes 13 % more time.
+ * *link is the number of the expected key, or 0. It becomes that of the key that came. `seen` is NULL if duplicates are
+ * allowed. */
 RSC_ALWAYS_INLINE const char *build_key(struct rsc_builder *b, const char *p, struct seen_names *seen, uint16_t *link) {
     if (*p != '"') {
         return rsc_scan_expected(&b->input, p, "a member's name");

@@ -9,7 +9,8 @@
  * objects. */
 void rsc_plan_learn(struct rsc_builder *builder, struct rsc_shape *shape, const uint16_t *keys, int count);
 
-/* Records an object of a shape with a plan. Removes the plan if too many objects do not match it. */
+/* Records an object of a shape with a plan. Removes the plan if too many objects do not match it: else p4 takes 19 %
+ * more time. */
 void rsc_plan_rate(struct rsc_builder *builder, struct rsc_shape *shape, bool matched);
 
 #endif
