@@ -114,6 +114,48 @@ describe("the journal of the command", function()
     end
   end)
 
+  it("refuses a text that is no address, unless a decision has it as its input", function()
+    assert.equal(3, (screen(CLEAN, "no address")))
+    local list, status, err = show("--address", "nonsense")
+    assert.same({ {}, 4 }, { list, status })
+    assert.matches("--address: 'nonsense' is no address, and no decision has it as its input", err, 1, true)
+    for text, count in pairs { ["no address"] = 1, [HACK] = 0 } do
+      list, status = show("--address", text)
+      assert.same({ count, 0 }, { #list, status })
+    end
+  end)
+
+  it("shows and replays what is left where the last lines are missing, and says so", function()
+    assert.equal(0, (screen("-q", "--journal-record", CLEAN)))
+    local first = temporary.read(path)
+    assert.equal(2, (screen("-q", "--journal-record", HACK)))
+    for content, count in pairs { [first] = 1, [""] = 0 } do
+      temporary.write(path, content)
+      local list, status, err = show()
+      assert.same({ count, 3 }, { #list, status })
+      assert.matches(("the journal ends at line %d of the chain, but line 2 was written"):format(count), err, 1, true)
+      assert.equal(3, (run { "journal", "replay", path }))
+    end
+  end)
+
+  it("says that it shows not all of the faults", function()
+    screen("-q", CLEAN)
+    temporary.write(path, ("junk\n"):rep(300))
+    local status, _, err = run { "journal", "verify", path, "--csv" }
+    assert.equal(2, status)
+    assert.matches("300 lines in 1 file: more than 100 faults", err, 1, true)
+  end)
+
+  it("refuses a pipe, of which it would read the rest alone", function()
+    local pipe = temporary.path "pipe"
+    assert(os.execute("mkfifo " .. pipe))
+    for _, verb in ipairs { "verify", "show", "replay" } do
+      local status, _, err = run { "journal", verb, pipe }
+      assert.equal(3, status)
+      assert.matches("cannot be read: Is a pipe", err, 1, true)
+    end
+  end)
+
   it("shows the last decisions", function()
     write_at(NOW, NOW + 1, NOW + 2, NOW + 3, NOW + 4)
     assert.same({ 5 }, seqs(show("--tail", "1")))

@@ -10,6 +10,7 @@ local option_of = require "riskscreen.cli.option"
 local policies = require "riskscreen.policy"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local DAY = 86400 -- seconds
 local MOST_LAST = 100000 -- decisions that are held in memory
@@ -58,10 +59,6 @@ local function moment_option(name, doc)
   return option
 end
 
-local function counted(number, noun)
-  return ("%d %s%s"):format(number, noun, number == 1 and "" or "s")
-end
-
 -- A function that names a fault of a journal; the rest follows.
 local function teller(context)
   return function(fault)
@@ -80,10 +77,11 @@ local function run_verify(context)
     output:add(fault)
   end
   output:finish()
-  local files = counted(#report.files, "file")
+  local files = text.count(#report.files, "file")
   local first = (report.first or 1) > 1 and (" from line %d on"):format(report.first) or ""
-  local verdict = report.ok and "the chain holds" .. first or counted(#report.faults, "fault")
-  context:tell(("%s in %s: %s"):format(counted(report.lines, "line"), files, verdict))
+  local faults = (report.has_more and "more than " or "") .. text.count(#report.faults, "fault")
+  local verdict = report.ok and "the chain holds" .. first or faults
+  context:tell(("%s in %s: %s"):format(text.count(report.lines, "line"), files, verdict))
   return report.ok and status.done or status.block
 end
 
@@ -124,6 +122,11 @@ local function run_show(context)
     output:add(last[number % options.tail + 1])
   end
   output:finish()
+  if options.address and count == 0 and not next(spellings) then
+    status.misuse(
+      ("--address: %s is no address, and no decision has it as its input"):format(text.show(options.address))
+    )
+  end
   return context.is_damaged and status.unknown or status.done
 end
 
@@ -143,7 +146,7 @@ local function run_replay(context)
   end
   output:finish()
   local figures = "%s: %d would change, %d cannot be made again"
-  context:tell(figures:format(counted(count, "decision"), changed, undecided))
+  context:tell(figures:format(text.count(count, "decision"), changed, undecided))
   if undecided > 0 or context.is_damaged then
     return status.unknown
   end
