@@ -213,6 +213,27 @@ describe("riskscreen webhook listen", function()
   end)
 end)
 
+describe("riskscreen webhook listen, with an output that cannot be written,", function()
+  it("takes no event, however long it is, also not when it is repeated", function()
+    local script = [[
+      export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
+      : > $TMP/listener.txt
+      riskscreen webhook listen > /dev/full 2> $TMP/listener.txt & listener=$!
+      until grep -qs listening $TMP/listener.txt; do sleep 0.02; done
+      url=$(sed -n 's/.*listening on \(.*\)\/SECRET.*/\1/p' $TMP/listener.txt)
+      note=$(head -c 20000 /dev/zero | tr '\0' x)
+      event='"eventType":"e","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r","note":"'
+      for line in "{\"webhookId\":\"1\",$event\"}}" "{\"webhookId\":\"2\",$event$note\"}}"; do
+        for time in 1 2; do
+          echo "$line" | curl -s -o /dev/null -w '%{http_code} ' -H 'Content-Type: application/json' -d @- \
+            $url/$RISKSCREEN_WEBHOOK_SECRET
+        done
+      done
+      kill $listener; wait $listener 2>/dev/null]]
+    assert.matches("^500 500 500 500 ", (shell(script)))
+  end)
+end)
+
 describe("riskscreen webhook listen, of deliveries that it refuses,", function()
   it("prints a line for each, with the reason and without the secret", function()
     local script = [[

@@ -4,8 +4,8 @@ local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
 local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
-local encode = require("riskscreen.cli.output").json
 local option_of = require "riskscreen.cli.option"
+local outputs = require "riskscreen.cli.output"
 local status = require "riskscreen.cli.status"
 local rows = require "riskscreen.rows"
 local store = require "riskscreen.store"
@@ -53,25 +53,19 @@ local order = { "id", "time", "watch", "address", "network", "action", "before",
 -- Writes a change to the standard output, and gives it to the command.
 local function receiver(context)
   local command = context.options.command and to_command(context.options.command)
+  local write_line = outputs.line_writer(context.world.out)
   return function(change)
-    local line = encode(change, order)
+    local line = outputs.json(change, order)
     if command then
       local taken, problem = command(line)
       if not taken then
         return nil, problem
       end
     end
-    if not context.quiet then
-      local out = context.world.out
-      local written, problem = out:write(line, "\n")
-      if written then
-        written, problem = out:flush()
-      end
-      if not written then
-        return nil, problem
-      end
+    if context.quiet then
+      return true
     end
-    return true
+    return write_line(line)
   end
 end
 

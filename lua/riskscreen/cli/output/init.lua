@@ -62,6 +62,22 @@ function M.csv_header(columns)
   return M.csv(tables.pluck(columns, "name"), #columns)
 end
 
+---A function that writes a line for a program and flushes it. After a failure it begins on a new line: a part of the
+---failed one may be there.
+---@param out table
+---@return fun(line: string): any, any ok or nil and the problem
+function M.line_writer(out)
+  local before = ""
+  return function(line)
+    local written, problem = out:write(before, line, "\n")
+    if written then
+      written, problem = out:flush()
+    end
+    before = written and "" or "\n"
+    return written, problem
+  end
+end
+
 -- A program that reads a part of the results must not take it for all of them.
 local function write(self, ...)
   status.ensure_written(self.out:write(...))
