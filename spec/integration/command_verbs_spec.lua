@@ -122,6 +122,40 @@ describe("riskscreen blacklist", function()
     assert.matches("risks must be such as high/scam (got 'riskLevel high')", output, 1, true)
   end)
 
+  it("adds each risk that a file or a flag names, and refuses what it does not understand", function()
+    local address = "0x00000000000000000000000000000000000b1ac3"
+    for _, given in ipairs { "high/scam;low/porn", "high / scam / Provider, Inc; low / porn", ";high/scam;;low/porn;" } do
+      write("risks.csv", ('address,network,risks\n%s,eth,"%s"\n'):format(address, given))
+      local output, status = shell "riskscreen blacklist import $TMP/risks.csv"
+      assert.equal(0, status, output)
+      assert.matches(address .. ",eth,high/scam; low/porn\r\n", (shell "riskscreen blacklist export"), 1, true)
+    end
+    local line = ("riskscreen blacklist add %s -n eth --risk low/gun,high/drug --risk low/drug"):format(address)
+    assert.equal(0, select(2, shell(line)))
+    assert.matches(address .. ",eth,low/gun; high/drug; low/drug\r\n", (shell "riskscreen blacklist export"), 1, true)
+    for _, given in ipairs {
+      "high/scam,low/porn",
+      "high/scam low/porn",
+      "high/scam|low/porn",
+      "high/scam/Provider,low/porn",
+      "high/scam_or_hack",
+    } do
+      write("risks.csv", ('address,network,risks\n%s,eth,"%s"\n'):format(address, given))
+      local output, status = shell "riskscreen blacklist import $TMP/risks.csv --csv"
+      assert.equal(5, status, given)
+      assert.matches("invalid,", output, 1, true)
+    end
+    for name, row in pairs {
+      ["risk.csv"] = "address,network,risk\n%s,eth,high/scam\n",
+      ["risk.jsonl"] = '{"address":"%s","network":"eth","Risk":"high/scam"}\n',
+    } do
+      write(name, row:format(address))
+      local output, status = shell("riskscreen blacklist import $TMP/" .. name)
+      assert.equal(4, status)
+      assert.matches("did you mean 'risks'?", output, 1, true)
+    end
+  end)
+
   it("refuses a risk that is none", function()
     local output, status = shell(("riskscreen blacklist add %s -n eth --risk scam"):format(HACK))
     assert.equal(4, status)
