@@ -124,7 +124,7 @@ describe("riskscreen blacklist", function()
 
   it("adds each risk that a file or a flag names, and refuses what it does not understand", function()
     local address = "0x00000000000000000000000000000000000b1ac3"
-    for _, given in ipairs { "high/scam;low/porn", "high / scam / Provider, Inc; low / porn", ";high/scam;;low/porn;" } do
+    for _, given in ipairs { "high/scam;low/porn", "high / scam / Me, Inc; low / porn", ";high/scam;;low/porn;" } do
       write("risks.csv", ('address,network,risks\n%s,eth,"%s"\n'):format(address, given))
       local output, status = shell "riskscreen blacklist import $TMP/risks.csv"
       assert.equal(0, status, output)

@@ -19,10 +19,14 @@ function M.written(path)
   return path and path ~= "-" and { path, (select(2, files.places(path))) } or {}
 end
 
+local function is_head_of(file, journal)
+  return rows.are_one(file, files.behind_links(journal) .. ".head")
+end
+
 -- Ends the command if a file is the journal, also by links.
 local function refuse_journal(context, file)
   local journal = context:setting "journal"
-  if journal and (rows.are_one(file, journal) or rows.are_one(file, files.behind_links(journal) .. ".head")) then
+  if journal and (rows.are_one(file, journal) or is_head_of(file, journal)) then
     local other = type(file) == "string" and file or "a standard stream"
     status.misuse(("the journal %s is also %s: give the journal a file of its own"):format(journal, other))
   end
@@ -38,6 +42,8 @@ function M.refuse_loss(context)
     for _, path in ipairs(type(read[1]) == "table" and read[1] or read) do
       if rows.are_one(output, path == "-" and context.world.input or path) then
         status.misuse(("the output is the input %s, which would be lost: -o names another file"):format(path))
+      elseif is_head_of(output, path) then
+        status.misuse(("the output is the head of the journal %s: -o names another file"):format(path))
       end
     end
     refuse_journal(context, output)

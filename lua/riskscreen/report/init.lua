@@ -133,7 +133,8 @@ function M.write(request)
   end
   local unfinished = type(output) == "string" and select(2, files.places(output))
   for _, source in ipairs(sources) do
-    if rows.are_one(output, source) or rows.are_one(unfinished, source) then
+    local head = type(source) == "string" and files.behind_links(source) .. ".head" -- of a journal
+    if rows.are_one(output, source) or rows.are_one(unfinished, source) or rows.are_one(output, head) then
       local message = "the page would be written over its input: give another output"
       return nil, errors.new("invalid_argument", message, { field = "output", sent = false })
     end

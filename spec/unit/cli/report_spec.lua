@@ -42,6 +42,24 @@ describe("riskscreen report", function()
     assert.matches('"rows":12', out, 1, true)
   end)
 
+  it("is never written over the head of its journal, also by a link or of its library", function()
+    local journal_path = folder .. "/decisions.jsonl"
+    local journal = assert(require("riskscreen.journal").file(journal_path))
+    local client = sandbox.client { journal = journal }
+    client:screen { address = sandbox.scenario("clean-eth").address, network = "eth" }
+    assert(journal:close())
+    local head = read "decisions.jsonl.head"
+    assert(os.execute(("cd %s && ln -s decisions.jsonl link && ln decisions.jsonl.head hard"):format(folder)))
+    for _, names in ipairs { { "decisions.jsonl", "decisions.jsonl.head" }, { "link", "hard" } } do
+      local input, output = folder .. "/" .. names[1], folder .. "/" .. names[2]
+      local status, _, err = run { "report", input, "-o", output }
+      assert.equal(4, status)
+      assert.matches("the output is the head of the journal", err, 1, true)
+      assert.is_nil((require("riskscreen.report").write { input = input, output = output }))
+      assert.equal(head, read "decisions.jsonl.head")
+    end
+  end)
+
   for _, format in ipairs { "csv", "jsonl" } do
     it("reads what screen --" .. format .. " writes", function()
       local blocked = sandbox.scenario("type-hack").address
