@@ -395,6 +395,7 @@ describe("facts about a run", function()
       ["a b=17"] = "meta must have names of letters",
       ["action=block"] = "--meta: the results have a column 'action' of their own",
       ["verdict=fine"] = "the results have a column 'verdict' of their own",
+      ["Verdict=fine"] = "the results have a column 'verdict' of their own",
       ["time=now"] = "the results have a column 'time' of their own",
       ["case=" .. ("x"):rep(1001)] = "meta must have texts of 1 to 1000 bytes",
     } do
