@@ -689,6 +689,8 @@ describe("the gate", function()
       ["redis needs a client with `identity`"] = "{ dict = 'riskscreen', redis = " .. redis .. own,
       ["dict needs a client with `identity`"] = "{ dict = 'riskscreen'" .. own,
       ["dict needs a client with `identity`: "] = "{ dict = 'riskscreen'" .. transport,
+      ["redis%.key is required %(got nil; if it comes from os%.getenv"] = "{ dict = 'riskscreen', redis = { url = 'x' }"
+        .. rest,
       ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
       ["max_body beside json or form only"] = "{ address = { argument = 'x', max_body = 5 }" .. rest,
       ["max_body between 1 and 16777216 bytes"] = "{ address = { json = 'x', max_body = 0.5 }" .. rest,

@@ -45,18 +45,8 @@ M.meta = tables.merge(meta_option, {
   end,
 })
 
-local columns = columns_of.named {
-  "address",
-  "network",
-  "action",
-  "reasons",
-  "risk_levels",
-  "risk_types",
-  "risk_sources",
-  "entity",
-  "error",
-  "degraded",
-}
+local NAMES = "address network action reasons risk_levels risk_types risk_sources entity error degraded"
+local columns = columns_of.named(text.words(NAMES))
 
 ---Columns, and further ones. Two columns that differ in their case could not be read again.
 ---@param list riskscreen.cli.Column[]
@@ -130,7 +120,7 @@ function M.record(decision, client, source, meta)
     entity = type(entity) == "table" and entity.entityName and hide(entity.entityName) or nil,
     error = decision.error and decision.error.kind or nil,
     degraded = decision.degraded or nil,
-    source = source,
+    source = source and (decision.source or source), -- a local list answers in the place of the sandbox
     meta = meta,
   }
 end

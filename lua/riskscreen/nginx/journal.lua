@@ -182,7 +182,7 @@ end
 
 -- Why the journal cannot be written, as far as the master can tell.
 local function problem_of(path, given)
-  path = files.behind_links(path)
+  path = files.target(path)
   local problem = unwritable(path) or unwritable(path .. ".head")
   if not problem and files.exists(path) and files.exists(path .. ".head") then
     problem = select(2, journals.file(path, tables.without(given, "buffer"))) -- without a buffer it is opened at once

@@ -17,21 +17,7 @@ local MOST_LAST = 100000 -- decisions that are held in memory
 
 local fault_columns = { "file", "line", "seq", "reason", "message" }
 
-local entry_columns = {
-  "seq",
-  "time",
-  "input",
-  "network",
-  "action",
-  "outcome",
-  "reasons",
-  "source",
-  "request_id",
-  "meta",
-  "lost",
-  "id",
-  "policy",
-}
+local entry_columns = text.words "seq time input network action outcome reasons source request_id meta lost id policy"
 
 local replay_columns = { "seq", "time", "input", "network", "before", "after", "reasons", "problem" }
 

@@ -45,14 +45,6 @@ local of_results = option_of.pick(queues.options, { "replicas" })
 local redis_failed = { status = status.unknown, what = "Redis failed" }
 local statuses = { { status = status.done, what = "done" }, redis_failed }
 
-local function columns_of(names)
-  local columns = {}
-  for name in names:gmatch "%S+" do
-    columns[#columns + 1] = name
-  end
-  return outputs.columns.named(columns)
-end
-
 -- A result or a dead letter with the columns of its input.
 local function with_input(entry)
   return tables.merge(tables.pick(entry.input or {}, { "address", "network", "fields" }), entry)
@@ -198,7 +190,7 @@ local function run_status(context)
   if context.format ~= "json" and context.format ~= "jsonl" then
     found.workers = #found.workers
   end
-  context:write_record(columns_of(STATUS), found)
+  context:write_record(text.words(STATUS), found)
 end
 
 local function run_dead(context)
@@ -223,7 +215,8 @@ end
 -- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice. A result may
 -- come again after a kill, or from a Redis that has lost changes. Redis has no other row of the file any more.
 
-local result_columns = columns_of "source row address network action reasons risks error time fields queue"
+local RESULT = "source row address network action reasons risks error time fields queue"
+local result_columns = outputs.columns.named(text.words(RESULT))
 local SUBJECT, QUEUE = 4, #result_columns -- up to the network, the columns say which row it is
 
 ---@class riskscreen.cli.ResultFile
