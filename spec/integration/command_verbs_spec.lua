@@ -224,6 +224,22 @@ describe("riskscreen kyt", function()
 end)
 
 describe("riskscreen webhook listen", function()
+  it("begins a line behind one that an earlier listener could not end", function()
+    local script = [[
+      export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
+      : > $TMP/listener.txt; printf '{"webhookId":"w' > $TMP/torn.jsonl
+      riskscreen webhook listen >> $TMP/torn.jsonl 2> $TMP/listener.txt & listener=$!
+      until grep -qs listening $TMP/listener.txt; do sleep 0.02; done
+      url=$(sed -n 's/.*listening on \(.*\)\/SECRET.*/\1/p' $TMP/listener.txt)
+      for id in 1 2; do
+        event='{"webhookId":"w'$id'","eventType":"e","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r"}}'
+        curl -s -o /dev/null -H 'Content-Type: application/json' -d "$event" $url/$RISKSCREEN_WEBHOOK_SECRET
+      done
+      kill $listener; wait $listener 2>/dev/null
+      cut -c1-18 $TMP/torn.jsonl]]
+    assert.equal('{"webhookId":"w\n{"webhookId":"w1",\n{"webhookId":"w2",\n', (shell(script)))
+  end)
+
   it("writes each delivery once, and refuses those without the secret", function()
     local script = [[
       export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef

@@ -335,6 +335,17 @@ describe("facts about a run", function()
     assert.is_true(journals.verify(path).ok)
   end)
 
+  it("are found in the journal by a text with characters that are not shown", function()
+    local path, note = temporary.path "decisions.jsonl", "می\226\128\140خواهم \226\128\174 x"
+    assert.equal(
+      0,
+      (run { "screen", "--sandbox", "-q", "-n", "eth", CLEAN, "--journal", path, "--meta", "note=" .. note })
+    )
+    local status, out = run { "journal", "show", path, "--meta", "note=" .. note, "--jsonl" }
+    assert.equal(0, status)
+    assert.equal(note, cjson.decode(out).meta.note)
+  end)
+
   it("are in each row of the results of a file, and those of a resumed run are the same", function()
     local rows, results = temporary.path "rows.csv", temporary.path "rows.results.csv"
     temporary.write(rows, "address\n" .. CLEAN .. "\n" .. HACK .. "\n")

@@ -19,14 +19,10 @@ function M.written(path)
   return path and path ~= "-" and { path, files.unfinished(path) } or {}
 end
 
-local function is_head_of(file, journal)
-  return files.are_one(file, files.target(journal) .. ".head")
-end
-
 -- Ends the command if a file is the journal, also by links.
 local function refuse_journal(context, file)
   local journal = context:setting "journal"
-  if journal and (files.are_one(file, journal) or is_head_of(file, journal)) then
+  if journal and (files.are_one(file, journal) or files.are_one(file, files.target(journal) .. ".head")) then
     local other = type(file) == "string" and file or "a standard stream"
     status.misuse(("the journal %s is also %s: give the journal a file of its own"):format(journal, other))
   end
@@ -40,10 +36,13 @@ function M.refuse_loss(context)
   written = tables.concat({ context.world.out }, written and written(context) or M.written(context.options.output))
   for _, output in ipairs(written) do
     for _, path in ipairs(type(read[1]) == "table" and read[1] or read) do
-      if files.are_one(output, path == "-" and context.world.input or path) then
-        status.misuse(("the output is the input %s, which would be lost: -o names another file"):format(path))
-      elseif is_head_of(output, path) then
-        status.misuse(("the output is the head of the journal %s: -o names another file"):format(path))
+      -- The head of a journal and the state of a run stand beside them.
+      local own = { path == "-" and context.world.input or path, files.target(path) .. ".head", path .. ".state" }
+      for index, file in ipairs(own) do
+        if files.are_one(output, file) then
+          local what = index == 1 and "is the input %s, which" or "belongs to the input %s, and"
+          status.misuse(("the output " .. what .. " would be lost: -o names another file"):format(path))
+        end
       end
     end
     refuse_journal(context, output)

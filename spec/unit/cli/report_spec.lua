@@ -55,10 +55,18 @@ describe("riskscreen report", function()
       local input, output = folder .. "/" .. names[1], folder .. "/" .. names[2]
       local status, _, err = run { "report", input, "-o", output }
       assert.equal(4, status)
-      assert.matches("the output is the head of the journal", err, 1, true)
+      assert.matches("the output belongs to the input", err, 1, true)
       assert.is_nil((require("riskscreen.report").write { input = input, output = output }))
       assert.equal(head, read "decisions.jsonl.head")
     end
+  end)
+
+  it("is never written over the state of a run, whose results it reads", function()
+    local input, results = write("in.csv", "address\n" .. sandbox.scenario("clean-eth").address), folder .. "/r.csv"
+    assert.equal(0, (run { "screen", "--file", input, "-n", "eth", "--sandbox", "-q", "-o", results }))
+    local state = read "r.csv.state"
+    assert.equal(4, (run { "report", results, "-o", results .. ".state" }))
+    assert.equal(state, read "r.csv.state")
   end)
 
   for _, format in ipairs { "csv", "jsonl" } do
