@@ -191,7 +191,7 @@ end
 ---@param names? string[] the columns in their order
 ---@return riskscreen.report.Row row
 ---@return boolean has_action whether the action was one of the four
----@return string|nil wrong_time a time that is none
+---@return any wrong_time a time that is none, or nil
 function M.of(found, field_of, names)
   local meta = type(found.meta) == "table" and not json.is_array(found.meta) and found.meta or {} -- in CSV columns
   local is_own = found.reasons ~= nil and (found.risk_levels or found.line or found.requestId) ~= nil
@@ -227,8 +227,9 @@ function M.of(found, field_of, names)
   local failure = value_of.error
   local action = value_of.action
   local time = time_of(value_of.time)
-  if value_of.time ~= nil and not time then
-    others[#others + 1] = { "time", text_of(value_of.time) }
+  local wrong_time = not time and value_of.time or nil
+  if wrong_time and type(wrong_time) ~= "table" then
+    others[#others + 1] = { "time", text_of(wrong_time) }
   end
   return {
     action = is_action[action] and action or "unknown",
@@ -248,7 +249,7 @@ function M.of(found, field_of, names)
     others = others,
   },
     is_action[action] == true,
-    not time and text_of(value_of.time) or nil
+    wrong_time
 end
 
 return M
