@@ -64,9 +64,10 @@ function M.with(list, flag, more)
   for _, column in ipairs(more) do
     local plain = plain_name(column.name)
     if own[plain] then
-      status.misuse(("%s: the results have a column %s of their own"):format(flag, text.show(own[plain])))
+      local fault = own[plain] == true and "%s is given twice" or "the results have a column %s of their own"
+      status.misuse(flag .. ": " .. fault:format(text.show(own[plain] == true and plain or own[plain])))
     end
-    own[plain] = column.name
+    own[plain] = true
   end
   return tables.concat(list, more)
 end
