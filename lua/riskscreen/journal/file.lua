@@ -96,9 +96,8 @@ local function tail_of(file, finish)
   return finish > 0 and file:read(finish - start) or ""
 end
 
--- The end of the last whole line, the head after it, which is nil where there is none, and whether its line end is
--- missing. A torn line follows. It may be cut off only after a line of a journal, or where the noted head expects the
--- first line of a file.
+-- The end of the last whole line, the head after it, or nil where there is none, and whether its line end is missing.
+-- A torn line follows. It may be cut off after a line of a journal, or where the noted head expects a first line.
 local function read_end(self, file, settled)
   local size = file:seek "end"
   local finish, tail = size, tail_of(file, size)
@@ -197,8 +196,8 @@ local function settle(self, lock_file, file, head, is_rotated)
   return ok, err
 end
 
--- The place where the next line goes: the head, and the size of the file. A torn line is removed, unless it was written
--- by the noted head.
+-- The place where the next line goes: the head, and the size of the file. A torn line is removed, unless the noted head
+-- says that it was written.
 local function find_place(self, lock_file, file)
   lock_file:seek "set"
   local content = lock_file:read(LONGEST_HEAD)
