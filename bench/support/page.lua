@@ -126,7 +126,8 @@ Measured on %s: %s.
 
 ## Code that is longer for speed
 
-Each place gives a tenth of a row at least, and a comment there says so. A figure is the time without it by the time with it.
+Each place gives a tenth of a row at least, and a comment there says so. A figure is the time without it, divided by the
+time with it.
 
 | place | without it |
 | --- | --- |
