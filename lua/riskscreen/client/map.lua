@@ -28,6 +28,7 @@ local AHEAD = 4 -- times `concurrency` is the most items that are taken and have
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 ---@field private runtime table
 ---@field private read fun(): any
+---@field private on_take? fun(item: any, index: integer)
 ---@field private body fun(item: any, index: integer): any, any, any
 ---@field private present fun(index: integer, value: any, err: any, item: any, extra: any): ...
 ---@field private settings table
@@ -70,6 +71,9 @@ local function take(run)
   end
   local index = run.taken + 1
   run.taken = index
+  if run.on_take then
+    run.on_take(item, index)
+  end
   -- With room for the fields that come later.
   run.queue[index % run.window] = { index = index, item = item, value = nil, err = nil, extra = nil, position = nil }
 end
@@ -298,9 +302,10 @@ end
 ---@param body fun(item: any, index: integer): any, any, any
 ---@param settings table by options.map
 ---@param present? fun(index: integer, value: any, err: any, item: any, extra: any): ... the values that the run returns
+---@param on_take? fun(item: any, index: integer) called when an item is taken, which may be long before `body`
 ---@return riskscreen.Run|nil
 ---@return string|nil message the fault of the source
-function M.new(runtime, source, body, settings, present)
+function M.new(runtime, source, body, settings, present, on_take)
   local read, total = require("riskscreen.client.source").reader(source)
   if not read then
     return nil, "source " .. total
@@ -308,6 +313,7 @@ function M.new(runtime, source, body, settings, present)
   local run = setmetatable({
     runtime = runtime,
     read = runtime.tasks.iterator(read),
+    on_take = on_take,
     body = body,
     present = present or four_values,
     settings = settings,

@@ -47,7 +47,7 @@ local function lookup_list(value)
       return nil, ("must name lookups: %s (got %s%s)"):format(known, text.show(name), hint)
     end
   end
-  return value
+  return tables.copy(value)
 end
 
 -- Names and texts, none of which is too long for a line of a journal.

@@ -237,10 +237,13 @@ local function send(state, submission, parameters, call_options)
   return new_transaction(new_pending(state, submission, delay)), other
 end
 
--- Submits a transaction, unless the store keeps it from before.
-local function submit(state, kind, parameters, call_options)
-  local err = submitting.denial(state, kinds[kind].submit, parameters)
+-- Submits a transaction, unless the store keeps it from before. Lists, store and service get one copy of the
+-- parameters: the caller may change its own while the store or the inbox is waited for.
+local function submit(state, kind, given, call_options)
+  local operation = kinds[kind].submit
+  local parameters, err = calls.check(state, operation, given, call_options)
   local submission
+  err = err or submitting.denial(state, operation, parameters)
   if not err then
     submission, err = submitting.record(state, kind, parameters)
   end
