@@ -186,19 +186,30 @@ local function extended_policy(state, policy)
   return state.extended(policy)
 end
 
--- A reason without the key, which a value of the service may have.
-local function redacted(hide, reason)
-  local fields = { message = hide(reason.message), risk = reason.risk and tables.copy(reason.risk) }
-  for name, value in pairs(fields.risk or NO_OPTIONS) do
-    fields.risk[name] = type(value) == "string" and hide(value) or value
+-- A value without the key, which the service may send back: also in the tables and names of it.
+local function hidden(hide, value)
+  if type(value) ~= "table" then
+    return type(value) == "string" and hide(value) or value
   end
-  if not tables.equal(fields, { message = reason.message, risk = reason.risk }) then
-    return tables.merge(reason, fields)
+  local copy = {}
+  for name, member in pairs(value) do
+    copy[hidden(hide, name)] = hidden(hide, member)
   end
+  return setmetatable(copy, getmetatable(value))
+end
+
+-- Whether a risk has nothing but the values of one that does not have the key.
+local function is_clean(risk, known)
+  for name, value in next, risk do
+    if known[name] ~= value then
+      return false
+    end
+  end
+  return true
 end
 
 -- Removes the key from the reasons of a decision. Few differ: those that do not have the key are known by their
--- messages.
+-- messages, with the fields of the interface.
 local function redact_reasons(state, decision)
   local hide, reasons, clean = state.redact or state.hide_key, decision.reasons, state.clean
   if not clean or clean.hide ~= hide then
@@ -208,20 +219,14 @@ local function redact_reasons(state, decision)
   for index = 1, #reasons do
     local reason = reasons[index]
     local risk, known = reason.risk or NO_OPTIONS, clean.risks[reason.message]
-    if
-      not known
-      or known.riskLevel ~= risk.riskLevel
-      or known.riskType ~= risk.riskType
-      or known.riskSource ~= risk.riskSource
-    then
-      local other = redacted(hide, reason)
-      if other then
-        reasons[index] = other
-      elseif #reason.message <= LONGEST_CLEAN then
+    if not (known and is_clean(risk, known)) then
+      local message, own = hide(reason.message), hidden(hide, reason.risk)
+      if message ~= reason.message or not tables.equal(own, reason.risk) then
+        reasons[index] = tables.merge(reason, { message = message, risk = own })
+      elseif #message <= LONGEST_CLEAN then
         clean.risks = clean.count > 0 and clean.risks or {}
         clean.count = (clean.count + 1) % MAX_CLEAN
-        clean.risks[reason.message] =
-          { riskLevel = risk.riskLevel, riskType = risk.riskType, riskSource = risk.riskSource }
+        clean.risks[message] = { riskLevel = risk.riskLevel, riskType = risk.riskType, riskSource = risk.riskSource }
       end
     end
   end
@@ -267,6 +272,9 @@ local function decide(screening, address, network, id, options)
       decision, answer = ask(screening, { address = canonical, network = network }, options, address)
     else
       decision = screening.policy:decide(refused(state, problem, field))
+      -- The caller may have taken the key for an address.
+      address = type(address) == "string" and state.hide_key(address) or address
+      network = type(network) == "string" and state.hide_key(network) or network
     end
     redact_reasons(state, decision)
     add_notes(decision, notes)
