@@ -59,14 +59,15 @@ Run.__name = "riskscreen.Run"
 local function take(run)
   run.is_reading = true
   local ok, item, problem = pcall(run.read)
-  if not ok and errors.is(item) and item.kind == "cancelled" then
-    error(item, 0) -- the task that reads was cancelled
-  elseif not ok then
+  if not ok then
     item, problem = nil, item == nil and "the source failed" or item
   end
   run.is_reading = false
   if item == nil then
     run.exhausted, run.problem = true, problem
+    if not ok then
+      run.runtime.sleep(0) -- raises in a task that was cancelled while it read the source
+    end
     return
   end
   local index = run.taken + 1

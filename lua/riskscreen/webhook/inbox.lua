@@ -165,16 +165,6 @@ local function refuse(status, reason, headers)
   return answer(status, { error = reason }, headers)
 end
 
--- Calls a function of the operator that may wait or raise. The third result is true when the task was cancelled, which
--- is not the function's failure.
-local function protected(fn)
-  local ok, result = pcall(fn)
-  if not ok and errors.is(result) and result.kind == "cancelled" then
-    return false, result, true
-  end
-  return ok, result
-end
-
 local function delivery_of(method, headers, body, where)
   local target = where.target or "/"
   local path, query = target:match "^([^?]*)%??(.*)$"
@@ -229,32 +219,22 @@ end
 
 -- Tells the operator of a failure. Where that fails, too, the delivery has its answer nevertheless.
 local function tell(self, failure, event)
-  local ok, problem = protected(function()
-    self.settings.on_failure(failure, event)
-  end)
+  local ok, problem = pcall(self.settings.on_failure, failure, event)
   if not ok then
     report(problem, event)
   end
 end
 
-local function refuse_failed(self, status, failure, event, stopped)
-  if stopped then
-    error(failure, 0)
-  end
+local function refuse_failed(self, status, failure, event)
   tell(self, failure, event)
   return refuse(status, "the event could not be handled")
 end
 
 local function accept(self, event)
   if self.settings.fetch then
-    local err
-    local ok, fetched, stopped = protected(function()
-      local found
-      found, err = with_fetched_data(self, event)
-      return found
-    end)
+    local ok, fetched, err = pcall(with_fetched_data, self, event)
     if not ok or not fetched then
-      return refuse_failed(self, 500, err or fetched, event, stopped)
+      return refuse_failed(self, 500, err or fetched, event)
     end
     event = fetched
   end
@@ -268,34 +248,22 @@ local function accept(self, event)
     tell(self, problem or "the store cannot say whether the event was handled", event)
     return refuse(503, "the event cannot be taken now")
   end
-  local status = 500
-  local ok, failure, stopped = protected(function()
-    local failure, its_status = process(self, event, event_id)
-    status = its_status or status
-    return failure
-  end)
+  local ok, failure, status = pcall(process, self, event, event_id)
   if ok and failure == nil then
     self.store:complete(id)
     return answer(200, { received = true })
   end
   self.store:release(id)
-  return refuse_failed(self, status, failure, event, stopped)
+  return refuse_failed(self, status or 500, failure, event)
 end
 
 -- Asks the operator's `verify`. Returns a status to refuse the delivery with, or nil.
 local function verify(self, delivery)
-  local reason
-  local ok, genuine, stopped = protected(function()
-    local result
-    result, reason = self.settings.verify(delivery.body, delivery.headers, delivery)
-    return result == true
-  end)
-  if stopped then
-    error(genuine, 0)
-  elseif not ok then
+  local ok, genuine, reason = pcall(self.settings.verify, delivery.body, delivery.headers, delivery)
+  if not ok then
     tell(self, genuine, { webhookId = "", eventType = "being verified" })
     return 500, "the delivery could not be verified"
-  elseif not genuine then
+  elseif genuine ~= true then
     return 401, type(reason) == "string" and text.printable(reason, 200) or "the delivery is not genuine"
   end
 end
