@@ -53,7 +53,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field proxy? string URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read.
 ---@field ca_file? string PEM file of the trusted authorities.
 ---@field client_cert? string PEM file of the client's certificate.
----@field client_key? string PEM file of that certificate's key.
+---@field client_key? string PEM file of that certificate's key, which needs no pass phrase.
 ---@field unix_socket? string Unix-domain socket to connect to.
 ---@field endpoints? table Method and path (and envelope) of operations by name, such as kyt_result = { method = 'GET', path = '/…/{requestId}' }: for operations whose path is not published.
 ---@field extend? table Values that the service has added to its enumerations, for requests and for decisions of this client.

@@ -171,7 +171,7 @@ M.options = tables.concat({
   ),
   build.text("ca_file", build.forms.file, "PEM file of the trusted authorities."),
   build.text("client_cert", build.forms.file, "PEM file of the client's certificate."),
-  build.text("client_key", build.forms.file, "PEM file of that certificate's key."),
+  build.text("client_key", build.forms.file, "PEM file of that certificate's key, which needs no pass phrase."),
   build.text("unix_socket", build.forms.file, "Unix-domain socket to connect to."),
   build.group(
     "endpoints",
