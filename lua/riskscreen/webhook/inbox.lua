@@ -178,7 +178,7 @@ local function delivery_of(method, headers, body, where)
   }
 end
 
--- The event with the fetched result in place of its own data.
+-- The event with the fetched result in place of its own data. What else the sender has put into it is dropped.
 local function with_fetched_data(self, event)
   local request_id = event.data.requestId
   if type(request_id) ~= "string" or request_id == "" then
@@ -190,7 +190,9 @@ local function with_fetched_data(self, event)
   elseif result.requestId ~= nil and result.requestId ~= request_id then
     return nil, errors.new("protocol", "fetch returned the result of another request")
   end
-  return tables.merge(event, { data = tables.merge(result, { requestId = request_id }) })
+  local fetched = tables.pick(event, { "webhookId", "eventType", "timestamp" })
+  fetched.data = tables.merge(result, { requestId = request_id })
+  return fetched
 end
 
 -- The id under which an event is handled once, and the id under which transactions get it. Fetched data make the first
