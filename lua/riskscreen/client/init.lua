@@ -213,7 +213,7 @@ function M.new(given)
     end
   end
   if settings.inbox then
-    settings.inbox.account = settings.inbox.account or settings.account -- a client of another one is refused from now on
+    settings.inbox.account = settings.inbox.account or settings.account -- clients of others are refused from now on
   end
   local client = setmetatable({ policy = settings.policy }, metatable)
   calls.bind(client, state)
