@@ -805,7 +805,7 @@ local riskscreen_InboxListener = {}
 
 ---@class riskscreen.WebhookEvent
 ---@field webhookId string
----@field eventType string the interface shows getTxHashCustomRiskScore; others are kept as they come
+---@field eventType string the interface shows getTxHashCustomRiskScore; the data of others may be anything but null
 ---@field timestamp string YYYY-MM-DD HH:mm:ss; its zone is not published
 ---@field data table
 local riskscreen_WebhookEvent = {}
@@ -830,7 +830,7 @@ local riskscreen_WebhookStore = {}
 ---@return riskscreen.Inbox
 function riskscreen.webhook.inbox(given) end
 
----Decodes and checks the body of a delivery. Unknown fields and unknown types of events are kept.
+---Decodes and checks the body of a delivery. Unknown fields and unknown types of events are kept, and null members of objects are dropped.
 ---@param body string
 ---@param headers? table<string, string> of the request
 ---@return riskscreen.WebhookEvent|nil event
