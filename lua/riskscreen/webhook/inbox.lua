@@ -358,17 +358,6 @@ function M.assemble(settings, handled, awaited)
   }, Inbox)
 end
 
--- The claims and the place of events of an inbox with a store.
-local function in_store(store, account, remember, early)
-  local handled = claims.new(store:space "webhook:handled", {
-    prefix = places.prefix(account),
-    old_prefix = "id ",
-    ttl = remember.ttl,
-    lease = LEASE,
-  })
-  return handled, places.store(store, account, early.ttl, waiters.keys_of)
-end
-
 ---A new inbox.
 ---@param given riskscreen.InboxOptions
 ---@return riskscreen.Inbox
@@ -385,7 +374,13 @@ function M.new(given)
   if not handled then
     handled = setmetatable({ done = ttl_queue.new(remember.limit, remember.ttl, clock), claimed = {} }, Store)
   elseif is_store(handled) then
-    handled, place = in_store(handled, settings.account, remember, early)
+    place = places.store(handled, settings.account, early.ttl, waiters.keys_of)
+    handled = claims.new(handled:space "webhook:handled", {
+      prefix = places.prefix(settings.account),
+      old_prefix = "id ",
+      ttl = remember.ttl,
+      lease = LEASE,
+    })
   end
   local made = M.assemble(settings, handled, waiters.new(place, early.ttl))
   made.account = settings.account
