@@ -15,6 +15,9 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#    include <sys/random.h>
+#endif
 
 #include "riskscreen.h"
 
@@ -84,17 +87,6 @@ static int system_lock(lua_State *L) {
     return push_result(L, flock(fileno(check_file(L)), LOCK_EX | LOCK_NB) == 0);
 }
 
-/* system.permissions(path): the permission bits of a file. */
-static int system_permissions(lua_State *L) {
-    struct stat status;
-    luaL_checktype(L, 1, LUA_TSTRING);
-    if (stat(lua_tostring(L, 1), &status) != 0) {
-        return push_result(L, false);
-    }
-    lua_pushinteger(L, (lua_Integer)(status.st_mode & 07777));
-    return 1;
-}
-
 /* system.restrict(file): takes from a file all permissions but those of 0640. A daemon may have no umask. */
 static int system_restrict(lua_State *L) {
     int descriptor = fileno(check_file(L));
@@ -102,45 +94,41 @@ static int system_restrict(lua_State *L) {
     return push_result(L, fstat(descriptor, &status) == 0 && fchmod(descriptor, status.st_mode & 0640) == 0);
 }
 
-/* system.identity(path_or_file): a text that is the same for all names of one regular file; nil for others. */
-static int system_identity(lua_State *L) {
+/* system.stat(path_or_file): its kind, also behind a link, which is "file", "directory", "pipe", or "device" for all
+ * others; its permission bits; and of a file its identity, a text that all of its names share. */
+static int system_stat(lua_State *L) {
     struct stat status;
     bool is_path = lua_type(L, 1) == LUA_TSTRING;
     int result = is_path ? stat(lua_tostring(L, 1), &status) : fstat(fileno(check_file(L)), &status);
     if (result != 0) {
         return push_result(L, false);
     }
+    lua_pushstring(L, S_ISREG(status.st_mode)    ? "file"
+                      : S_ISDIR(status.st_mode)  ? "directory"
+                      : S_ISFIFO(status.st_mode) ? "pipe"
+                                                 : "device");
+    lua_pushinteger(L, (lua_Integer)(status.st_mode & 07777));
     if (!S_ISREG(status.st_mode)) {
-        lua_pushnil(L);
-        return 1;
+        return 2;
     }
     char text[64];
     (void)snprintf(text, sizeof text, "%llx:%llx", (unsigned long long)status.st_dev,
                    (unsigned long long)status.st_ino);
     lua_pushstring(L, text);
-    return 1;
+    return 3;
 }
 
-/* system.kind(path): "file", "directory", "pipe", or "device" for all others, also behind a link. */
-static int system_kind(lua_State *L) {
-    struct stat status;
-    if (stat(luaL_checkstring(L, 1), &status) != 0) {
-        return push_result(L, false);
-    }
-    lua_pushstring(L, S_ISREG(status.st_mode)    ? "file"
-                      : S_ISDIR(status.st_mode)  ? "directory"
-                      : S_ISFIFO(status.st_mode) ? "pipe"
-                                                 : "device");
-    return 1;
-}
-
-/* system.real_path(path): the path of a file behind all links; nil where it is not there. */
-static int system_real_path(lua_State *L) {
+/* system.link_target(path): the path of the file behind a link; nil for all others. */
+static int system_link_target(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
     char buffer[PATH_MAX];
-    if (realpath(luaL_checkstring(L, 1), buffer) == NULL) {
-        return push_result(L, false);
+    struct stat status;
+    bool is_link = lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
+    if (!is_link || stat(path, &status) != 0 || !S_ISREG(status.st_mode) || realpath(path, buffer) == NULL) {
+        lua_pushnil(L);
+    } else {
+        lua_pushstring(L, buffer);
     }
-    lua_pushstring(L, buffer);
     return 1;
 }
 
@@ -197,6 +185,18 @@ static int system_process(lua_State *L) {
     return 1;
 }
 
+/* system.random(bytes): a text from the system's random source, which needs no descriptor. */
+static int system_random(lua_State *L) {
+    char bytes[256]; /* as much as getentropy gives at once */
+    size_t count = (size_t)luaL_checkinteger(L, 1);
+    luaL_argcheck(L, count <= sizeof bytes, 1, "at most 256 bytes");
+    if (getentropy(bytes, count) != 0) {
+        return push_result(L, false);
+    }
+    lua_pushlstring(L, bytes, count);
+    return 1;
+}
+
 /* system.variables(): the names of the environment's variables. */
 static int system_variables(lua_State *L) {
     lua_newtable(L);
@@ -209,21 +209,13 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},
-        {"sync", system_sync},
-        {"truncate", system_truncate},
-        {"lock", system_lock},
-        {"permissions", system_permissions},
-        {"restrict", system_restrict},
-        {"identity", system_identity},
-        {"kind", system_kind},
-        {"real_path", system_real_path},
-        {"make_like", system_make_like},
-        {"catch_end", system_catch_end},
-        {"ending", system_ending},
-        {"process", system_process},
-        {"variables", system_variables},
-        {NULL, NULL},
+        {"columns", system_columns},         {"sync", system_sync},
+        {"truncate", system_truncate},       {"lock", system_lock},
+        {"restrict", system_restrict},       {"stat", system_stat},
+        {"link_target", system_link_target}, {"make_like", system_make_like},
+        {"catch_end", system_catch_end},     {"ending", system_ending},
+        {"process", system_process},         {"random", system_random},
+        {"variables", system_variables},     {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

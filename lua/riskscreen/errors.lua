@@ -145,18 +145,32 @@ function M.ends_run(err)
   return err ~= nil and lasting[err.kind] == true
 end
 
----What a pcall has returned: its value; or nil and an error object. Any other failure is raised again.
+---What a pcall has returned: its value and error; or nil and the error object that was raised. Any other failure is
+---raised again.
 ---@param ok boolean
 ---@param value any
+---@param err? riskscreen.Error
 ---@return any value
 ---@return riskscreen.Error|nil err
-function M.result(ok, value)
+function M.result(ok, value, err)
   if ok then
-    return value
+    return value, err
   elseif M.is(value) then
     return nil, value
   end
   error(value, 0)
+end
+
+---The opposite: a value, or nothing; an error in its place is raised. `assert` of Lua 5.1 takes no error objects.
+---@generic T
+---@param value T|nil
+---@param err any
+---@return T
+function M.ensure(value, err)
+  if value == nil and err ~= nil then
+    error(err, 0)
+  end
+  return value
 end
 
 ---Whether a value is one of the library's errors.

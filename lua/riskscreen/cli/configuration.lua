@@ -202,7 +202,7 @@ end
 -- Lines of "name = value"; a line that begins with "#" is a comment. A line may be a key that is out of place.
 local function read_profile(values, path)
   local content, problem = files.read(path, LONGEST_PROFILE)
-  local number = 0
+  local number, seen = 0, {}
   for line in ((content or status.misuse("the profile cannot be read: " .. problem)) .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
     local place = ("%s:%d"):format(path, number)
@@ -211,7 +211,12 @@ local function read_profile(values, path)
       if not name then
         status.misuse(place .. ": a line must be 'name = value'")
       end
-      set(values, setting_of(name, place), written, place, PROFILE)
+      local setting = setting_of(name, place)
+      if seen[name] and not setting.option.is_repeated then
+        status.misuse(("%s: %s is set in line %d of the profile"):format(place, name, seen[name]))
+      end
+      seen[name] = number
+      set(values, setting, written, place, PROFILE)
     end
   end
 end
@@ -351,8 +356,8 @@ function M.access_key(configuration, warn)
     return value and value.text
   end
   local is_file = kind == "access_key_file"
-  local permissions = is_file and system.permissions(value.text)
-  if permissions and permissions % 64 ~= 0 then
+  local found, permissions = system.stat(value.text)
+  if is_file and found and permissions % 64 ~= 0 then
     warn(("others may read the key file %s (its mode is %03o); chmod 600 it"):format(value.text, permissions))
   end
   local key = is_file and M.read_secret(value.text) or not is_file and key_of_command(value)

@@ -44,18 +44,8 @@ M.meta = tables.merge(meta_option, {
   end,
 })
 
-local columns = columns_of.named {
-  "address",
-  "network",
-  "action",
-  "reasons",
-  "risk_levels",
-  "risk_types",
-  "risk_sources",
-  "entity",
-  "error",
-  "degraded",
-}
+local NAMES = "address network action reasons risk_levels risk_types risk_sources entity error degraded"
+local columns = columns_of.named(text.words(NAMES))
 
 ---Columns, and one for each fact.
 ---@param list riskscreen.cli.Column[]
@@ -110,7 +100,7 @@ function M.record(decision, client, source, meta)
     entity = type(entity) == "table" and entity.entityName and hide(entity.entityName) or nil,
     error = decision.error and decision.error.kind or nil,
     degraded = decision.degraded or nil,
-    source = source,
+    source = source and (decision.source or source), -- a local list answers in the place of the sandbox
     meta = meta,
   }
 end

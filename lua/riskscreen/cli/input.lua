@@ -16,13 +16,13 @@ local M = {
 ---@param path string|nil "-" is stdout
 ---@return string[]
 function M.written(path)
-  return path and path ~= "-" and { path, (select(2, files.places(path))) } or {}
+  return path and path ~= "-" and { path, files.unfinished(path) } or {}
 end
 
 -- Ends the command if a file is the journal, also by links.
 local function refuse_journal(context, file)
   local journal = context:setting "journal"
-  if journal and (rows.are_one(file, journal) or rows.are_one(file, files.behind_links(journal) .. ".head")) then
+  if journal and (files.are_one(file, journal) or files.are_one(file, files.target(journal) .. ".head")) then
     local other = type(file) == "string" and file or "a standard stream"
     status.misuse(("the journal %s is also %s: give the journal a file of its own"):format(journal, other))
   end
@@ -36,7 +36,7 @@ function M.refuse_loss(context)
   written = tables.concat({ context.world.out }, written and written(context) or M.written(context.options.output))
   for _, output in ipairs(written) do
     for _, path in ipairs(type(read[1]) == "table" and read[1] or read) do
-      if rows.are_one(output, path == "-" and context.world.input or path) then
+      if files.are_one(output, path == "-" and context.world.input or path) then
         status.misuse(("the output is the input %s, which would be lost: -o names another file"):format(path))
       end
     end

@@ -40,10 +40,6 @@ local function resolved(location, origin, target)
   return origin .. location
 end
 
-local function write(path, content)
-  status.ensure_written(files.write(path, content))
-end
-
 -- The answer to a request, after redirects; none leads from https to http.
 local function fetch(url, headers, settings)
   local is_secure = url:find "^https:" ~= nil
@@ -100,20 +96,14 @@ function M.fetch(output, url, settings)
     status.fail(status.unknown, ("the list cannot be fetched: the service answered %d"):format(reply.status))
   end
   local path = output .. FETCHED .. ".new"
-  write(output .. FETCHED .. ".new", reply.text)
+  status.ensure_written(files.write(path, reply.text))
+  facts = { url = url, digest = text.hex(core.sha256(reply.text)) }
+  facts.etag, facts.modified = reply.headers.etag, reply.headers["last-modified"]
   return path,
     true,
     function()
       status.ensure_written(os.rename(path, output .. FETCHED))
-      write(
-        output .. FACTS,
-        assert(json.encode {
-          url = url,
-          digest = text.hex(core.sha256(reply.text)),
-          etag = reply.headers.etag,
-          modified = reply.headers["last-modified"],
-        })
-      )
+      status.ensure_written(files.write(output .. FACTS, assert(json.encode(facts))))
     end
 end
 

@@ -48,13 +48,6 @@ local function accepts(option, kind)
   return ("|" .. option.type .. "|"):find("|" .. kind .. "|", 1, true) ~= nil
 end
 
----Whether an option is a switch: a flag without a value.
----@param option riskscreen.Option
----@return boolean
-function M.is_switch(option)
-  return option.type == "boolean"
-end
-
 ---Whether an option's value can be written as a text.
 ---@param option riskscreen.cli.Option
 ---@return boolean

@@ -117,17 +117,8 @@ function M.ensure_written(ok, problem)
   end
 end
 
----A value that is not nil; raises the error that came in its place. `assert` of Lua 5.1 takes no error objects.
----@generic T
----@param value T|nil
----@param err any
----@return T
-function M.ensure(value, err)
-  if value == nil then
-    error(err, 0)
-  end
-  return value
-end
+---A value; an error in its place ends the command.
+M.ensure = errors.ensure
 
 ---The status and the message of a failure.
 ---@param failure any

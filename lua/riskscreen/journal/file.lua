@@ -169,12 +169,8 @@ end
 
 -- Writes the head into the head file.
 local function note(self, lock_file, head, is_rotated)
-  local content = ('{"part":%d,"seq":%d,"hash":"%s"%s}'):format(
-    head.part,
-    head.seq,
-    head.hash,
-    is_rotated and ',"next":true' or ""
-  )
+  local ending = is_rotated and ',"next":true}' or "}"
+  local content = ('{"part":%d,"seq":%d,"hash":"%s"'):format(head.part, head.seq, head.hash) .. ending
   -- One write of always the same length: a program that is killed leaves the old head or the new one.
   lock_file:seek "set"
   local ok, message = lock_file:write(content .. (" "):rep(HEAD_LENGTH - 1 - #content) .. "\n")
@@ -250,7 +246,7 @@ local function with_lock(self, fn)
     -- All names of a journal have one lock: that of the file behind the links, which therefore has to be there.
     local made = open_or_make(self, self.path, "ab")
     self.is_resolved = made and made:close() or false
-    self.path = files.behind_links(self.path)
+    self.path = files.target(self.path)
   end
   local lock_file, err = take_lock(self)
   if not lock_file then

@@ -55,11 +55,7 @@ end
 local shared_options = {
   build.flag("record", false, "Keep the whole answer of the service, so that `replay` can decide again."),
   build.text("key", build.forms.key, "The key of the chain: HMAC-SHA256 in place of SHA-256."),
-  build.callback(
-    "on_failure",
-    "on_failure(err): called for a decision that is not recorded; by default it is written " .. "to stderr.",
-    report
-  ),
+  build.callback("on_failure", "on_failure(err): takes a failure to record; by default it goes to stderr.", report),
   build.callback("clock", "Returns the time in seconds since 1970.", os.time),
 }
 
@@ -80,7 +76,7 @@ local file_options = tables.concat(shared_options, {
     nil,
     1,
     MAX_BUFFER,
-    "Keep up to so many lines in memory until `flush` writes them; the " .. "file is opened then."
+    "Keep so many lines until `flush` writes them and opens the file."
   ),
   build.seconds("lock_timeout", 5, "How long to wait while another program writes to the file.", 0),
   build.callback("sleep", "sleep(seconds): how to wait for that; by default as tasks do."),

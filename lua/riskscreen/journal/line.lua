@@ -78,14 +78,10 @@ function M.hasher(key)
   end
 end
 
----The fingerprint of a policy: the same for policies with the same rules and settings.
----@param policy riskscreen.Policy
----@return string
-function M.policy_fingerprint(policy)
+-- The fingerprint of a policy: the same for policies with the same rules and settings.
+local fingerprint_of = tables.memoize(function(policy)
   return hex(digest.sha256(tables.fingerprint(policy.settings))):sub(1, 16)
-end
-
-local fingerprint_of = tables.memoize(M.policy_fingerprint)
+end)
 
 ---The SHA-256 of an answer as JSON with sorted members and without spaces.
 ---@param answer table
@@ -135,27 +131,10 @@ local function messages_of(decision)
   return messages
 end
 
-local names = {
-  "id",
-  "time",
-  "lost",
-  "input",
-  "network",
-  "address",
-  "action",
-  "reasons",
-  "source",
-  "policy",
-  "degraded",
-  "stale",
-  "outcome",
-  "monitor",
-  "request_id",
-  "meta",
-  "answer",
-  "version",
-  "record",
-}
+local names = text.words(
+  "id time lost input network address action reasons source policy degraded stale outcome monitor request_id meta "
+    .. "answer version record"
+)
 
 -- The members in one order, without the closing brace. A value that cannot be written, such as NaN, is left out, and
 -- one that would make the line too long to be read again.

@@ -62,9 +62,7 @@ function OfStore:write(take)
   return nil, files.failure("in the store", "other programs write all the time", "busy")
 end
 
-function OfStore:head()
-  return read_head(self)
-end
+OfStore.head = read_head
 
 function OfStore:close() -- luacheck: ignore 212
   return true
@@ -77,14 +75,15 @@ function M.of_store(store, key)
   return setmetatable({ store = store, space = store:space(SPACE), hash = lines.hasher(key) }, OfStore)
 end
 
----The lines of a journal in a store.
+---The lines of a journal in a store, each with a name for messages, its number, and that it is whole.
 ---@param store riskscreen.Store
----@return fun(): string|nil
+---@return fun(): string|nil, string, integer, false
 function M.lines(store)
-  local each = store:space(SPACE):each { prefix = "line:" }
+  local each, number = store:space(SPACE):each { prefix = "line:" }, 0
   return function()
     local _, line = each()
-    return line
+    number = number + 1
+    return line, "store", number, false
   end
 end
 

@@ -143,15 +143,6 @@ local function lines_of_files(paths, tell, new_name)
   end
 end
 
-local function lines_of_store(store)
-  local next_line, number = stored.lines(store), 0
-  return function()
-    local line = next_line()
-    number = number + 1
-    return line, "store", number, false
-  end
-end
-
 local function is_store(value)
   return type(value) == "table" and type(value.space) == "function"
 end
@@ -161,9 +152,9 @@ end
 local function open(source, tell)
   local paths, each, new_name = source, nil, nil
   if is_store(source) then
-    paths, each = { "store" }, lines_of_store(source)
+    paths, each = { "store" }, stored.lines(source)
   elseif type(source) == "string" then
-    source = whole_files.behind_links(source)
+    source = whole_files.target(source)
     paths, new_name = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
@@ -294,9 +285,7 @@ function Check:finish(file)
 end
 
 local verify_options = {
-  build.checked("key", "string", function(value)
-    return value
-  end, "The key of the chain."),
+  { name = "key", type = "string", doc = "The key of the chain." },
   build.checked("head", "table", function(value)
     return lines.is_head(value) and value or nil, "must be a head that `journal:head()` returned"
   end, "A head that `journal:head()` returned, kept elsewhere."),
@@ -376,7 +365,7 @@ end
 ---@return string[]
 function M.files(path)
   text.expect("journal.files: path", path, "string")
-  local target = whole_files.behind_links(path)
+  local target = whole_files.target(path)
   return read_head(target) and files_of(target) or { path }
 end
 

@@ -2,14 +2,12 @@
 local check = require "riskscreen.options.check"
 local core = require "riskscreen.util.core"
 local errors = require "riskscreen.errors"
-local exists = require("riskscreen.util.files").exists
-local files = require "riskscreen.lists.file"
+local files = require "riskscreen.util.files"
+local list_files = require "riskscreen.lists.file"
 local options = require "riskscreen.options.lists"
-local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local texts = require "riskscreen.lists.text"
-local whole_files = require "riskscreen.util.files"
 
 local M = {}
 
@@ -45,16 +43,16 @@ local function finish(writer, path, settings, report)
   if written and written.entries == 0 and not settings.allow_empty then
     problem = "it would have no entry"
   elseif written then
-    local before, fault = files.open(settings.output, { kind = "allow" })
+    local before, fault = list_files.open(settings.output, { kind = "allow" })
     if before then
-      problem = files.shrinkage(before.facts.entries, written.entries, settings.max_shrink)
-    elseif settings.max_shrink < 1 and exists(settings.output) then
+      problem = list_files.shrinkage(before.facts.entries, written.entries, settings.max_shrink)
+    elseif settings.max_shrink < 1 and files.exists(settings.output) then
       problem = fault .. ". So its entries cannot be counted: remove it, or set max_shrink to 1"
     end
   end
   local is_named = not problem
   if is_named then
-    is_named, problem = os.rename(path, (whole_files.places(settings.output)))
+    is_named, problem = os.rename(path, files.target(settings.output))
   end
   if is_named then
     report.entries, report.repeated, report.size = written.entries, written.repeated, written.size
@@ -74,12 +72,12 @@ function M.build(given)
   if not core then
     return nil, errors.new("unsupported", "lists are compiled by the C core, which is not there", { sent = false })
   end
-  local target, path = whole_files.places(settings.output)
-  if whole_files.is_special(target) then
+  local target, path = files.target(settings.output), files.unfinished(settings.output)
+  if files.is_special(target) then
     return nil, failure(("%s is not written: it is no file"):format(text.show(settings.output)))
   end
   for _, input in ipairs(settings.inputs) do
-    if rows.are_one(target, input) or rows.are_one(path, input) then
+    if files.are_one(target, input) or files.are_one(path, input) then
       return nil, failure(("%s is an input, and would be lost"):format(text.show(input)))
     end
   end

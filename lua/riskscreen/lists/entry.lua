@@ -42,15 +42,9 @@ local function seconds_of(value)
   elseif type(value) ~= "string" then
     return nil
   end
-  local days = date.parse_date(value:sub(1, 10))
-  if days and #value == 10 then
-    return days > 0 and days * 86400 or nil
-  end
-  local hour, minute, second = value:sub(11):match "^[T ](%d%d):(%d%d):(%d%d)Z$"
-  if not days or not hour or tonumber(hour) > 23 or tonumber(minute) > 59 or tonumber(second) > 60 then
-    return nil
-  end
-  return days * 86400 + tonumber(hour) * 3600 + tonumber(minute) * 60 + tonumber(second)
+  local is_known = #value == 10 or value:find "[T ][01]%d:%d%d:%d%dZ$" or value:find "[T ]2[0-3]:%d%d:%d%dZ$"
+  local seconds = is_known and date.parse_time(value)
+  return seconds and seconds > 0 and seconds or nil
 end
 
 local function expiry_of(value)

@@ -1,9 +1,11 @@
 -- One list file in use: it is loaded, searched, and loaded again when it has changed. Until a new file is complete and
 -- verified, the old content counts. csrc/lists/permissions.c refuses a file that other users may write.
 local core = require "riskscreen.util.core"
+local files = require "riskscreen.util.files"
 local index = require "riskscreen.lists.index"
 local random = require "riskscreen.util.random"
 local rows = require "riskscreen.rows"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local texts = require "riskscreen.lists.text"
 local time = require "riskscreen.util.time"
@@ -34,12 +36,7 @@ File.__index = File
 local function nothing() end
 
 local function read_whole(path, longest)
-  local file, problem = io.open(path, "rb")
-  local content
-  if file then
-    content, problem = file:read(longest + 1)
-    file:close()
-  end
+  local content, problem = files.read(path, longest + 1)
   if content and #content > longest then
     return nil, ("it is longer than %d bytes; compile it for the C core"):format(longest)
   end
@@ -207,14 +204,8 @@ end
 ---@return riskscreen.ListFile|nil
 ---@return string|nil fault
 function M.open(path, settings)
-  local self = setmetatable({
-    path = path,
-    kind = settings.kind,
-    level = settings.level,
-    max_shrink = settings.max_shrink or 1,
-    now = settings.now or os.time,
-    dict = settings.dict,
-  }, File)
+  local self = setmetatable(tables.merge({ max_shrink = 1, now = os.time }, settings), File)
+  self.path = path
   if not self:refresh() then
     return nil, self:problem()
   end

@@ -2,15 +2,6 @@
 local errors = require "riskscreen.errors"
 local redis = require "riskscreen.redis"
 
--- The entries of XINFO, each a list of names and values.
-local function infos_of(reply)
-  local list = {}
-  for index, entry in ipairs(type(reply) == "table" and not errors.is(reply) and reply or {}) do
-    list[index] = redis.fields(entry)
-  end
-  return list
-end
-
 ---@class riskscreen.QueueStatus
 ---@field waiting integer inputs that no worker has yet
 ---@field working integer inputs that workers have
@@ -59,7 +50,8 @@ function M.read(queue)
     return nil, err
   end
   local counts, status = redis.fields(replies[3]), { workers = {}, working = 0, results = replies[4] }
-  for _, info in ipairs(infos_of(replies[2])) do
+  for _, entry in ipairs(not errors.is(replies[2]) and replies[2] or {}) do
+    local info = redis.fields(entry)
     status.workers[#status.workers + 1] = { name = info.name, working = info.pending, idle = info.idle / 1000 }
     status.working = status.working + info.pending
   end

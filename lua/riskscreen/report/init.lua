@@ -90,15 +90,11 @@ local function read_inputs(sources, settings, add)
   local field_of = report_rows.fields(settings)
   for _, source in ipairs(sources) do
     local name = type(source) == "string" and (source:match "[^/]+$" or source) or "standard input"
-    local input, err = rows.open(source, rows.options_of(settings, { name = name, needs = report_rows.ACTION }))
-    if not input then
-      error(err, 0)
-    end
+    local options_given = rows.options_of(settings, { name = name, needs = report_rows.ACTION })
+    local input = errors.ensure(rows.open(source, options_given))
     local ok, failure = pcall(self.read_file, self, name, input, field_of, add)
     input:close()
-    if not ok then
-      error(failure, 0)
-    end
+    errors.ensure(ok or nil, failure)
   end
   if self.faults > MAX_NOTES then
     self.notes[#self.notes + 1] = ("Further lines with a fault: %d."):format(self.faults - MAX_NOTES)
@@ -131,9 +127,9 @@ function M.write(request)
       error("report: input and output must be paths or open files (got " .. text.kind(value) .. ")", 2)
     end
   end
-  local unfinished = type(output) == "string" and select(2, files.places(output))
+  local unfinished = type(output) == "string" and files.unfinished(output)
   for _, source in ipairs(sources) do
-    if rows.are_one(output, source) or rows.are_one(unfinished, source) then
+    if files.are_one(output, source) or files.are_one(unfinished, source) then
       local message = "the page would be written over its input: give another output"
       return nil, errors.new("invalid_argument", message, { field = "output", sent = false })
     end

@@ -151,20 +151,6 @@ local function kind_of(beginning)
   return first == "{" and "json" or first == "[" and "json_array" or "text"
 end
 
----Whether two files are one, also by links: paths or open files. Devices are not compared.
----@param one string|file*
----@param other string|file*
----@return boolean
-function M.are_one(one, other)
-  local system = optional "riskscreen.system"
-  local function identity_of(file)
-    local is_file = type(file) == "string" or io.type(file) == "file"
-    return system and is_file and system.identity(file) or nil
-  end
-  local identity = identity_of(one)
-  return identity ~= nil and identity == identity_of(other)
-end
-
 ---Opens a file.
 ---@param source string|file* a path, or an open file
 ---@param name? string

@@ -57,7 +57,6 @@ local Rows = {}
 Rows.__index = Rows
 
 local M = {
-  are_one = files.are_one,
   ---The kind of a file, and its pieces. A list may also be compiled, or XML.
   file = files.open,
   records = records,
@@ -189,6 +188,7 @@ function Rows:dialect_of(row, has_quotes)
     local nearest = not missing and text.nearest(plain_name(word), names_of.address)
     advice = nearest and ("; did you mean '%s'?"):format(nearest) or advice
   end
+  advice = row:find "^sep=.$" and ", a line of Excel's own: remove it" or advice
   missing = text.show(missing or "address")
   return nil,
     ("the file has no column %s, and its first line is: %s%s"):format(missing, text.printable(row, 300), advice)
@@ -429,10 +429,7 @@ end
 ---@param line any
 ---@param problem string
 function Rows:count_invalid(line, problem)
-  local err = self:invalid(line, problem)
-  if err then
-    error(err, 0)
-  end
+  errors.ensure(nil, self:invalid(line, problem))
 end
 
 ---The field of a row under a column's name, in any case; also of the address and the network.

@@ -42,7 +42,7 @@ local addresses = {
 }
 
 for form, list in pairs(names) do
-  for name in list:gmatch "%S+" do
+  for _, name in ipairs(text.words(list)) do
     local hash = digest.sha256("riskscreen sandbox: " .. name)
     addresses[name] = form == "evm" and evm_address(hash)
       or versions[form] and base58.encode_check(versions[form] .. hash:sub(1, 20))

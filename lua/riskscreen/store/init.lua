@@ -226,10 +226,8 @@ function Space:each(range)
   local page, position = {}, 1
   return function()
     if page and page[position] == nil then
-      local found, err = backend_of(self.store):page(self.name, prefix, after, PAGE, self.store.clock())
-      if not found then
-        error(err, 0)
-      end
+      local backend = backend_of(self.store)
+      local found = errors.ensure(backend:page(self.name, prefix, after, PAGE, self.store.clock()))
       page, position = found[1] and found, 1
     end
     if not page then

@@ -1,6 +1,6 @@
--- Whole files.
+-- Files: what paths name, and whole files that are read and replaced.
 
-local optional = require "riskscreen.util.optional"
+local system = require "riskscreen.util.optional" "riskscreen.system"
 
 local M = {}
 
@@ -23,8 +23,7 @@ end
 ---@param path string
 ---@return "file"|"directory"|"pipe"|"device"|nil
 function M.kind(path)
-  local system = optional "riskscreen.system"
-  return system and system.kind(path) or nil
+  return system and (system.stat(path)) or nil
 end
 
 ---Whether a path names something that is no file of bytes.
@@ -34,23 +33,31 @@ function M.is_special(path)
   return (M.kind(path) or "file") ~= "file"
 end
 
----The path of a file behind its links, and the one beside it where a new content is written before it replaces the old.
----@param path string
----@return string target
----@return string unfinished
-function M.places(path)
-  local system = optional "riskscreen.system"
-  local target = system and system.real_path(path) or path
-  return target, target .. ".part"
+---Whether two files are one, also by links: paths or open files. Devices are not compared.
+---@param one string|file*
+---@param other string|file*
+---@return boolean
+function M.are_one(one, other)
+  local function identity_of(file)
+    local is_file = type(file) == "string" or io.type(file) == "file"
+    return system and is_file and select(3, system.stat(file)) or nil
+  end
+  local identity = identity_of(one)
+  return identity ~= nil and identity == identity_of(other)
 end
 
----The path beside which the other files of a file stand, such as a lock: that of the file, if a link names it.
+---The path of the file behind a link, and any other path itself. The files that belong to a file stand beside it.
 ---@param path string
 ---@return string
-function M.behind_links(path)
-  local target, parent = M.places(path), M.places(path:match "^.*/" or ".")
-  local is_plain = M.is_special(path) or target == parent .. "/" .. path:match "[^/]*$"
-  return is_plain and path or target
+function M.target(path)
+  return system and system.link_target(path) or path
+end
+
+---The path where a new content is written before it replaces the old one.
+---@param path string
+---@return string
+function M.unfinished(path)
+  return M.target(path) .. ".part"
 end
 
 ---Begins to replace a whole file: what is not complete never stands under its name. A link stays a link, and the new
@@ -66,8 +73,8 @@ function M.replace(path)
       return file:close()
     end or problem
   end
-  local target, unfinished = M.places(path)
-  local system, made, problem, file = optional "riskscreen.system", true, nil, nil
+  local target, unfinished = M.target(path), M.unfinished(path)
+  local made, problem, file = true, nil, nil
   if system then
     made, problem = system.make_like(unfinished, target)
   end

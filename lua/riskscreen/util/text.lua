@@ -320,6 +320,17 @@ function M.count(number, noun, shown)
   return (shown or ("%.0f"):format(number)) .. " " .. noun
 end
 
+---The words of a text that spaces separate, such as a long list of names.
+---@param written string
+---@return string[]
+function M.words(written)
+  local words = {}
+  for word in written:gmatch "%S+" do
+    words[#words + 1] = word
+  end
+  return words
+end
+
 ---"; did you mean 'x'?" or nothing.
 ---@param word any
 ---@param candidates string[]

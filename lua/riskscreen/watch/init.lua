@@ -14,10 +14,12 @@ local limiters = require "riskscreen.call.limiter"
 local outboxes = require "riskscreen.watch.outbox"
 local random = require "riskscreen.util.random"
 local row_options = require "riskscreen.options.rows"
-local sources = require "riskscreen.watch.source"
+local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local times = require "riskscreen.util.time"
+
+local ensure = errors.ensure
 
 local DAY = 86400 -- seconds
 local LONGEST_CYCLE = 30 * DAY
@@ -59,7 +61,7 @@ M.options = tables.concat({
   ),
   build.group("webhook", {
     build.required(build.checked("url", "string", url_check, "Where changes are posted.")),
-    build.required(build.text("secret", build.forms.key, "The key of the signature.")),
+    build.required(build.text("secret", build.forms.key, "The key of the signature."), build.NO_VARIABLE),
     build.seconds("timeout", 10, "Time for one delivery."),
   }, "Post each change as JSON."),
   build.callback("on_failure", "on_failure(message): called when a change could not be delivered."),
@@ -111,14 +113,6 @@ M.options = tables.concat({
 local Watch = { __name = "riskscreen.Watch" }
 Watch.__index = Watch
 
--- Raises the error of a store that failed.
-local function ensure(value, err)
-  if value == nil and err ~= nil then
-    error(err, 0)
-  end
-  return value
-end
-
 -- The key of an address, and its key in a store of 0.9.0. A text with a wrong checksum has a key of its own: its
 -- screening fails, and that of the address must not.
 local function keys_of(address, network)
@@ -143,10 +137,6 @@ local function shown(value)
   return value
 end
 
-local function list_of(texts)
-  return texts[1] and texts or json.empty_array()
-end
-
 -- The address could not be screened; the failure says nothing about it.
 local function has_failed(decision)
   return decision.action == "unknown" and decision.error ~= nil and decision.error.kind ~= "invalid_argument"
@@ -155,9 +145,9 @@ end
 -- The entry of an address after a screening: its verdict, the one before, and how many rows name it.
 local function screened(self, decision, before)
   local state = calls.state_of(self.client)
-  local risks = list_of(decisions.risks(decision, state.hide_key))
+  local risks = decisions.risks(decision, state.hide_key)
   local entry = { cycle = self.cycle.number, action = decision.action, risks = risks }
-  entry.reasons = list_of(decisions.reasons(decision, state.is_sandbox))
+  entry.reasons = decisions.reasons(decision, state.is_sandbox)
   local known = before and before.action and tables.pick(before, { "action", "risks" }) or nil
   entry.known, entry.rows = known, 0
   entry.rows_before = before and before.rows -- 0.9.0 kept none
@@ -199,21 +189,21 @@ local function change_of(self, entry, row)
     action = entry.action,
     before = before and before.action,
     risks = entry.risks,
-    risks_before = before and list_of(before.risks),
+    risks_before = before and before.risks,
     reasons = entry.reasons,
   })
 end
 
 -- Keeps an entry, the changes in every outbox, and the count of the day: all or nothing.
 local function keep(self, item, entry)
-  local rows, meta = rows_to_tell(entry, item), self.meta.name
+  local told, meta = rows_to_tell(entry, item), self.meta.name
   local used = assert(json.encode(tables.pick(self.cap, { "day", "began", "taken" })))
   local changes = {
     { kind = "put", space = self.verdicts.name, key = item.key, value = assert(json.encode(entry)) },
     { kind = "put", space = self.rows.name, key = item.row, value = tostring(self.cycle.number) },
     { kind = "put", space = meta, key = "cap", value = used },
   }
-  for _, row in ipairs(rows) do
+  for _, row in ipairs(told) do
     self.serial = self.serial + 1
     local body, key = assert(json.encode(change_of(self, entry, row))), ("%015d"):format(self.serial)
     changes[#changes + 1] = { kind = "put", space = meta, key = "serial", value = tostring(self.serial) }
@@ -222,7 +212,7 @@ local function keep(self, item, entry)
     end
   end
   ensure(self.store:batch(changes))
-  self.summary.changed = self.summary.changed + #rows
+  self.summary.changed = self.summary.changed + #told
 end
 
 local function deliver(self, at_once)
@@ -250,9 +240,47 @@ local function wait(self, seconds)
   end
 end
 
+-- The rows of a file.
+local function rows_of(settings)
+  local input = ensure(rows.open(settings.source, rows.options_of(settings, { checked_first = true })))
+  local next_row = input:each()
+  return function()
+    local row = next_row()
+    if not row then
+      input:close()
+    elseif not addresses.spellings(row.address, "format")[1] then
+      input:count_invalid(row.line, text.show(row.address) .. " is no address")
+    end
+    return row
+  end
+end
+
+-- The items of the source: tables of `address`, `network` and `fields`. It is read anew in each cycle, one row in
+-- memory at a time. A source without addresses is an error: no verdict is forgotten for it.
+local function items_of(settings)
+  local source, count = settings.source, 0
+  if type(source) == "string" then
+    return rows_of(settings)
+  end
+  local next_item = type(source) == "function" and source() or function()
+    return source[count + 1]
+  end
+  return function()
+    local item = next_item()
+    if item == nil and count == 0 and not settings.allow_empty then
+      error(errors.new("invalid_argument", "the source has no addresses", { field = "source", sent = false }), 0)
+    end
+    count = count + 1
+    if item == nil or type(item) == "table" then
+      return item
+    end
+    return { address = item }
+  end
+end
+
 -- The rows of the source that this cycle has not compared yet.
 local function remaining(self)
-  local next_item = sources.open(self.settings)
+  local next_item = items_of(self.settings)
   return function()
     for given in next_item do
       local item = { address = given.address, network = given.network or self.settings.network }

@@ -1,4 +1,5 @@
 -- Changes on their way to one receiver. They are kept in the store until the receiver has taken them, in their order.
+local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local text = require "riskscreen.util.text"
 
@@ -41,10 +42,7 @@ function Outbox:flush(now, at_once)
       return problem
     end
     self.failures, self.next_at = 0, -math.huge
-    local deleted, err = self.space:delete(key)
-    if deleted == nil then
-      error(err, 0)
-    end
+    errors.ensure(self.space:delete(key))
   end
 end
 
@@ -56,11 +54,7 @@ end
 
 ---@return integer
 function Outbox:waiting()
-  local count, err = self.space:count()
-  if not count then
-    error(err, 0)
-  end
-  return count
+  return errors.ensure(self.space:count())
 end
 
 local M = {}

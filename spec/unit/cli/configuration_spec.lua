@@ -99,6 +99,10 @@ describe("the configuration", function()
     write("default.conf", "timeout 4")
     _, _, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })
     assert.matches("must be 'name = value'", err, 1, true)
+    write("default.conf", "timeout = 4\nlists.deny = a\nlists.deny = b\ntimeout = 5\n")
+    status, _, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })
+    assert.equal(4, status)
+    assert.matches(path .. ":4: timeout is set in line 1 of the profile", err, 1, true)
   end)
 
   it("shows no line, pair or name of a setting that may be a key", function()
@@ -251,11 +255,11 @@ describe("the configuration", function()
     end
     assert.same({ "# ours", "timeout = 5", "network = btc" }, content)
     -- It may hold the password of a proxy.
-    assert.equal(tonumber("600", 8), require("riskscreen.system").permissions(path))
+    assert.equal(tonumber("600", 8), select(2, require("riskscreen.system").stat(path)))
     for _, mode in ipairs { "640", "644" } do
       os.execute(('chmod %s "%s"'):format(mode, path))
       assert.equal(0, (set("timeout", "6")))
-      assert.equal(tonumber(mode, 8), require("riskscreen.system").permissions(path))
+      assert.equal(tonumber(mode, 8), select(2, require("riskscreen.system").stat(path)))
     end
   end)
 

@@ -15,6 +15,10 @@ describe("riskscreen.system", function()
     os.remove(path)
   end)
 
+  local function permissions(name)
+    return select(2, system.stat(name))
+  end
+
   local function content()
     local reader = assert(io.open(path, "rb"))
     local text = reader:read "*a"
@@ -48,31 +52,47 @@ describe("riskscreen.system", function()
 
   it("returns the permissions of a file", function()
     os.execute(("chmod 640 '%s'"):format(path))
-    assert.equal(tonumber("640", 8), system.permissions(path))
+    assert.equal(tonumber("640", 8), permissions(path))
     os.execute(("chmod 600 '%s'"):format(path))
-    assert.equal(tonumber("600", 8), system.permissions(path))
+    assert.equal(tonumber("600", 8), permissions(path))
   end)
 
   it("takes permissions of a file away, and gives none", function()
     for before, after in pairs { ["666"] = "640", ["600"] = "600", ["777"] = "640", ["604"] = "600" } do
       os.execute(("chmod %s '%s'"):format(before, path))
       assert.is_true(system.restrict(file))
-      assert.equal(tonumber(after, 8), system.permissions(path))
+      assert.equal(tonumber(after, 8), permissions(path))
     end
   end)
 
   it("tells what a path names, and where a link leads", function()
-    os.execute(("ln -s '%s' '%s.link'; mkfifo '%s.pipe'"):format(path, path, path))
+    os.execute(("ln -s '%s' '%s.link'; ln -s /dev/null '%s.null'; mkfifo '%s.pipe'"):format(path, path, path, path))
     local kinds = {}
-    for index, name in ipairs { path, path .. ".link", path .. ".pipe", "/tmp", "/dev/null" } do
-      kinds[index] = system.kind(name)
+    for index, name in ipairs { path, path .. ".link", path .. ".pipe", "/tmp", "/dev/null", path .. ".null" } do
+      kinds[index] = system.stat(name)
     end
-    assert.same({ "file", "file", "pipe", "directory", "device" }, kinds)
-    assert.equal(system.real_path(path), system.real_path(path .. ".link"))
-    os.remove(path .. ".link")
-    os.remove(path .. ".pipe")
-    for _, name in ipairs { "kind", "real_path" } do
-      assert.matches("No such file", select(2, system[name](path .. ".missing")))
+    assert.same({ "file", "file", "pipe", "directory", "device", "device" }, kinds)
+    assert.equal(path, system.link_target(path .. ".link"))
+    for _, name in ipairs { path, "/tmp", path .. ".null", path .. ".missing" } do
+      assert.is_nil(system.link_target(name))
+    end
+    for _, ending in ipairs { ".link", ".pipe", ".null" } do
+      os.remove(path .. ending)
+    end
+    assert.matches("No such file", select(2, system.stat(path .. ".missing")))
+  end)
+
+  it("tells the names of one file from those of another", function()
+    os.execute(
+      ("ln -s '%s' '%s.link'; ln '%s' '%s.hard'; cp '%s' '%s.copy'"):format(path, path, path, path, path, path)
+    )
+    local identity = select(3, system.stat(file))
+    assert.equal(identity, select(3, system.stat(path .. ".link")))
+    assert.equal(identity, select(3, system.stat(path .. ".hard")))
+    assert.not_equal(identity, select(3, system.stat(path .. ".copy")))
+    assert.is_nil((select(3, system.stat "/dev/null")))
+    for _, ending in ipairs { ".link", ".hard", ".copy" } do
+      os.remove(path .. ending)
     end
   end)
 
@@ -81,7 +101,7 @@ describe("riskscreen.system", function()
     file:write "kept"
     file:flush()
     assert.is_true(system.make_like(path .. ".new", path))
-    assert.equal(tonumber("640", 8), system.permissions(path .. ".new"))
+    assert.equal(tonumber("640", 8), permissions(path .. ".new"))
     assert.equal("kept", content())
     assert.is_true(system.make_like(path .. ".new", path .. ".missing"))
     os.remove(path .. ".new")
@@ -93,8 +113,8 @@ describe("riskscreen.system", function()
   end)
 
   it("returns nil and the system's message for a failure", function()
-    local permissions, message = system.permissions(path .. ".missing")
-    assert.is_nil(permissions)
+    local kind, message = system.stat(path .. ".missing")
+    assert.is_nil(kind)
     assert.matches("No such file", message)
     local reader = assert(io.open(path, "rb"))
     assert.is_nil((system.truncate(reader, 0)))
@@ -110,8 +130,8 @@ describe("riskscreen.system", function()
       system.columns "text"
     end, "FILE")
     assert.error_matches(function()
-      system.permissions {}
-    end, "string")
+      system.stat {}
+    end, "FILE")
   end)
 
   it("raises for a size that is none", function()

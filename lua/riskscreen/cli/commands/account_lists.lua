@@ -56,7 +56,7 @@ local function add(context, rows)
   end
   if items[1] then
     local report, err = context:client().blacklist:add({ list = items }, { timeout = context.options.timeout })
-    report = report or err.report or error(err, 0)
+    report = report or status.ensure(err.report, err)
     for _, index in ipairs(report.added) do
       sent[index].state = "added"
     end
@@ -127,9 +127,7 @@ local function run_export(context)
   context.world = tables.merge(context.world, { out = out })
   local ok, failure = pcall(export, context)
   local written, problem = finish(ok)
-  if not ok then
-    error(failure, 0)
-  end
+  status.ensure(ok or nil, failure)
   status.ensure_written(written, problem)
 end
 

@@ -1,6 +1,4 @@
--- The verbs of the command. Each file of this folder declares one or several; a new file gets a line here.
-
-local operation_verbs = require "riskscreen.cli.commands.operations"
+-- The verbs of the command. Each file of this folder declares or makes some; a new file gets a line here.
 
 local files = {
   require "riskscreen.cli.commands.screen",
@@ -14,11 +12,11 @@ local files = {
   require "riskscreen.cli.commands.queue",
   require "riskscreen.cli.commands.webhook",
   require "riskscreen.cli.commands.sandbox",
-  require "riskscreen.cli.commands.call",
   require "riskscreen.cli.commands.repl",
   require "riskscreen.cli.commands.doctor",
   require "riskscreen.cli.commands.config",
   require "riskscreen.cli.commands.completion",
+  require "riskscreen.cli.commands.operations",
 }
 
 local M = {}
@@ -37,19 +35,15 @@ M.groups = {
   whitelist = "The account's whitelist.",
 }
 
----Every verb: those of the files, and one for each operation that no file has a verb for.
+---Every verb. An operation has one of its own, unless a file before has it.
 ---@return riskscreen.cli.Command[]
 function M.list()
   local list, known = {}, {}
   for _, file in ipairs(files) do
-    for _, command in ipairs(file.name and { file } or file) do
-      list[#list + 1] = command
+    local commands = type(file) == "function" and file() or file
+    for _, command in ipairs(commands.name and { commands } or commands) do
+      list[#list + 1] = not known[command.name] and command or nil
       known[command.name] = true
-    end
-  end
-  for _, command in ipairs(operation_verbs.list()) do
-    if not known[command.name] then
-      list[#list + 1] = command
     end
   end
   return list

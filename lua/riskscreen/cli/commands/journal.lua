@@ -10,27 +10,14 @@ local option_of = require "riskscreen.cli.option"
 local policies = require "riskscreen.policy"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local DAY = 86400 -- seconds
 local MOST_LAST = 100000 -- decisions that are held in memory
 
 local fault_columns = { "file", "line", "seq", "reason", "message" }
 
-local entry_columns = {
-  "seq",
-  "time",
-  "input",
-  "network",
-  "action",
-  "outcome",
-  "reasons",
-  "source",
-  "request_id",
-  "meta",
-  "lost",
-  "id",
-  "policy",
-}
+local entry_columns = text.words "seq time input network action outcome reasons source request_id meta lost id policy"
 
 local replay_columns = { "seq", "time", "input", "network", "before", "after", "reasons", "problem" }
 
@@ -58,10 +45,6 @@ local function moment_option(name, doc)
   return option
 end
 
-local function counted(number, noun)
-  return ("%d %s%s"):format(number, noun, number == 1 and "" or "s")
-end
-
 -- A function that names a fault of a journal; the rest follows.
 local function teller(context)
   return function(fault)
@@ -80,10 +63,10 @@ local function run_verify(context)
     output:add(fault)
   end
   output:finish()
-  local files = counted(#report.files, "file")
+  local files = text.count(#report.files, "file")
   local first = (report.first or 1) > 1 and (" from line %d on"):format(report.first) or ""
-  local verdict = report.ok and "the chain holds" .. first or counted(#report.faults, "fault")
-  context:tell(("%s in %s: %s"):format(counted(report.lines, "line"), files, verdict))
+  local verdict = report.ok and "the chain holds" .. first or text.count(#report.faults, "fault")
+  context:tell(("%s in %s: %s"):format(text.count(report.lines, "line"), files, verdict))
   return report.ok and status.done or status.block
 end
 
@@ -143,7 +126,7 @@ local function run_replay(context)
   end
   output:finish()
   local figures = "%s: %d would change, %d cannot be made again"
-  context:tell(figures:format(counted(count, "decision"), changed, undecided))
+  context:tell(figures:format(text.count(count, "decision"), changed, undecided))
   if undecided > 0 or context.is_damaged then
     return status.unknown
   end

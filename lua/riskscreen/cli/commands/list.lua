@@ -80,12 +80,10 @@ local function run_update(context)
   local settings = tables.without(given, "url", "timeout", "max_size")
   settings.inputs, settings.title = path, settings.title or (given.url:gsub("[?#].*", ""))
   local ok, code = pcall(build_list, context, settings, status.unknown)
-  if not ok then
-    if is_new then
-      os.remove(path)
-    end
-    error(code, 0)
+  if not ok and is_new then
+    os.remove(path)
   end
+  status.ensure(ok or nil, code)
   keep()
   context:tell(is_new and "the list has changed" or "the list has not changed since the last update")
   return code
@@ -111,7 +109,7 @@ end
 -- The record of the first entry of a list about a text, on one network or on all whose format fits.
 local function find(list, address, network)
   local networks = network and { network } or addresses.networks_of(address)
-  local problem = not networks[1] and "it is an address of no network" or nil
+  local problem = not networks[1] and "it is an address of no network; -n NETWORK explains why" or nil
   for _, name in ipairs(networks) do
     local canonical, fault = addresses.validate(address, name)
     problem = problem or fault

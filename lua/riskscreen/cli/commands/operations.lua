@@ -1,4 +1,5 @@
--- A verb for each operation of the service, made of its entry in interface/operations.lua.
+-- A verb for each operation of the service, made of its entry in interface/operations.lua; and `riskscreen call`, for
+-- any operation by the interface's own name.
 
 local columns_of = require("riskscreen.cli.output").columns
 local enums = require "riskscreen.interface.enums"
@@ -8,6 +9,7 @@ local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 -- Namespaces whose operations are verbs without a group: `riskscreen risk`.
 local is_top = { kya = true, account = true }
@@ -17,12 +19,8 @@ local call_options = option_of.pick(options.call, { "timeout", "attempt_timeout"
 -- Addresses of the sandbox for the examples.
 local EXAMPLE = "0x16e998a4a64a384aa74dd757e5a6858ab909262e"
 
-local M = { call_options = call_options }
-
----The name of the verb of an operation.
----@param operation riskscreen.Operation
----@return string
-function M.name(operation)
+-- The name of the verb of an operation.
+local function name_of(operation)
   local method = operation.method:gsub("_", "-")
   return is_top[operation.namespace] and method or operation.namespace .. " " .. method
 end
@@ -50,15 +48,13 @@ local function option_for(parameter)
   }
 end
 
----The parameters that "name=value" arguments give. A value that begins with [ or { is JSON.
----@param list string[]
----@return table<string, any>
-function M.named_values(list)
+-- The parameters that "name=value" arguments give. A value that begins with [ or { is JSON.
+local function named_values(list)
   local values = {}
   for _, pair in ipairs(list) do
     local name, written = pair:match "^([%w_.-]+)=(.*)$"
     if not name then
-      status.misuse "an argument must be name=value"
+      status.misuse "an argument must be name=value, such as network=eth"
     elseif values[name] ~= nil then
       status.misuse(("%s is given twice"):format(name))
     elseif written:find "^[%[{]" then
@@ -74,16 +70,12 @@ function M.named_values(list)
   return values
 end
 
--- Texts become integers where the operation wants them.
+-- Texts become integers and lists where the operation wants them.
 local function typed(operation, values)
   local typed_values = tables.copy(values)
   for _, parameter in ipairs(operation.parameters or {}) do
     local value = typed_values[parameter.name]
-    if parameter.type == "integer" and type(value) == "string" then
-      typed_values[parameter.name] = tonumber(value) or value
-    elseif parameter.type == "array" and type(value) == "string" then
-      typed_values[parameter.name] = option_of.value({ list = true }, value)
-    end
+    typed_values[parameter.name] = value and option_of.value(option_for(parameter), value)
   end
   return typed_values
 end
@@ -128,20 +120,23 @@ local function write(context, operation, values)
   end
 end
 
--- The parameters besides the subject, from options, configuration and name=value arguments.
-local function parameters_of(context, operation, given)
-  local parameters = {}
+-- The network of the configuration, where an operation takes one and none is given.
+local function add_network(context, operation, parameters)
   for _, parameter in ipairs(operation.parameters or {}) do
     if parameter.name == "network" then
-      parameters.network = context:network(parameter.required)
-    else
-      parameters[parameter.name] = given[parameter.name]
+      parameters.network = parameters.network or context:network(parameter.required)
     end
   end
-  if not operation.parameters then
-    parameters = M.named_values(context.arguments.parameters or {})
-    parameters.network = parameters.network or context:network()
+  return parameters
+end
+
+-- The parameters besides the subject, from options, configuration and name=value arguments.
+local function parameters_of(context, operation)
+  if operation.parameters then
+    return add_network(context, operation, option_of.values(operation.parameters, context.options))
   end
+  local parameters = named_values(context.arguments.parameters)
+  parameters.network = parameters.network or context:network()
   return parameters
 end
 
@@ -182,21 +177,6 @@ local function run_walk(context, operation, parameters)
   output:finish()
 end
 
----Calls an operation with "name=value" parameters.
----@param context riskscreen.cli.Context
----@param operation riskscreen.Operation
----@param given string[]
----@return integer|nil status
-function M.run(context, operation, given)
-  local parameters = M.named_values(given)
-  for _, parameter in ipairs(operation.parameters or {}) do
-    if parameter.name == "network" then
-      parameters.network = parameters.network or context:network(parameter.required)
-    end
-  end
-  return run_calls(context, operation, parameters)
-end
-
 -- Parameters for the examples of operations that list none, by method or namespace: those of the sandbox.
 local ADDRESS, TRANSACTION = "address=" .. EXAMPLE .. " network=eth", "hash=0x" .. ("5f"):rep(32) .. " network=eth"
 local likely = {
@@ -208,7 +188,7 @@ local likely = {
 
 -- "riskscreen risk 0x… -n eth"
 local function example_of(operation, subject)
-  local line = M.name(operation)
+  local line = name_of(operation)
   if subject then
     line = line .. " " .. EXAMPLE .. " -n eth"
   elseif not operation.parameters then
@@ -232,14 +212,14 @@ local function verb_of(operation)
     end
   end
   return {
-    name = M.name(operation),
+    name = name_of(operation),
     summary = operation.doc,
     description = operation.paginated and "Without --page the whole list is written, page by page." or nil,
     arguments = arguments,
     options = tables.concat(own, call_options),
     examples = { example_of(operation, subject) },
     run = function(context)
-      local parameters = parameters_of(context, operation, context.options)
+      local parameters = parameters_of(context, operation)
       if operation.paginated and not parameters.page then
         return run_walk(context, operation, parameters)
       elseif subject and not operation.lookup then
@@ -250,14 +230,38 @@ local function verb_of(operation)
   }
 end
 
----A verb for each operation.
----@return riskscreen.cli.Command[]
-function M.list()
-  local list = {}
-  for index, operation in ipairs(operations.list) do
-    list[index] = verb_of(operation)
+local function run_named(context)
+  local name = context.arguments.operation
+  local operation = operations.by_name[name]
+  if not operation then
+    local hint = text.did_you_mean(name, tables.sorted_keys(operations.by_name))
+    status.misuse(("unknown operation %s%s"):format(text.show(name), hint))
   end
-  return list
+  return run_calls(context, operation, add_network(context, operation, named_values(context.arguments.parameters)))
 end
 
-return M
+local names = tables.pluck(operations.list, "name")
+
+local call = {
+  name = "call",
+  summary = "Call any operation by its name in the interface.",
+  description = "Operations: " .. table.concat(names, ", ") .. ".",
+  arguments = {
+    { name = "operation", doc = "Name of the operation.", completes = names },
+    { name = "parameters", count = "*", doc = "Its parameters as name=value; a value in [ ] or { } is JSON." },
+  },
+  options = call_options,
+  examples = {
+    { line = "call getAddressRisk " .. ADDRESS .. " --json", what = "One operation with its own parameter names" },
+  },
+  run = run_named,
+}
+
+---@return riskscreen.cli.Command[]
+return function()
+  local verbs = { call }
+  for index, operation in ipairs(operations.list) do
+    verbs[index + 1] = verb_of(operation)
+  end
+  return verbs
+end

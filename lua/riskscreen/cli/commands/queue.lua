@@ -46,14 +46,6 @@ local of_results = option_of.pick(queues.options, { "replicas" })
 local redis_failed = { status = status.unknown, what = "Redis failed" }
 local statuses = { { status = status.done, what = "done" }, redis_failed }
 
-local function columns_of(names)
-  local columns = {}
-  for name in names:gmatch "%S+" do
-    columns[#columns + 1] = name
-  end
-  return outputs.columns.named(columns)
-end
-
 -- A result or a dead letter with the columns of its input.
 local function with_input(entry)
   return tables.merge(tables.pick(entry.input or {}, { "address", "network", "fields" }), entry)
@@ -199,7 +191,7 @@ local function run_status(context)
   if context.format ~= "json" and context.format ~= "jsonl" then
     found.workers = #found.workers
   end
-  context:write_record(columns_of(STATUS), found)
+  context:write_record(text.words(STATUS), found)
 end
 
 local function run_dead(context)
@@ -224,7 +216,8 @@ end
 -- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice. A result may
 -- come again after a kill, or from a Redis that has lost changes. A row that was cut by a kill is removed.
 
-local result_columns = columns_of "source row address network action reasons risks error time fields queue"
+local RESULT = "source row address network action reasons risks error time fields queue"
+local result_columns = outputs.columns.named(text.words(RESULT))
 local QUEUE = #result_columns
 
 ---@class riskscreen.cli.ResultFile

@@ -1,5 +1,6 @@
 -- riskscreen watch: screens a file of addresses again and again, and prints what has changed.
 
+local build = require "riskscreen.options.build"
 local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
 local files = require "riskscreen.util.files"
@@ -18,12 +19,6 @@ local picked = option_of.pick(watch_options, { "rate", "daily_cap", "name" })
 -- is written to a file: Lua 5.1 and LuaJIT do not report how the program of a pipe has ended.
 local DRAINED = "(%s\n) ; echo $? >'%s' ; cat >/dev/null"
 
-local function read_status(path)
-  local code = tonumber((files.read(path)))
-  os.remove(path)
-  return code
-end
-
 -- Runs a shell command with a change as its standard input; it has taken the change if its status is 0.
 local function to_command(command)
   return function(text)
@@ -34,11 +29,9 @@ local function to_command(command)
     end
     pipe:write(text, "\n")
     pipe:close()
-    local code = read_status(path)
-    if code == 0 then
-      return true
-    end
-    return nil, ("the command failed (exit %s)"):format(tostring(code))
+    local code = tonumber((files.read(path)))
+    os.remove(path)
+    return code == 0 or nil, ("the command failed (exit %s)"):format(tostring(code))
   end
 end
 
@@ -52,26 +45,19 @@ local order = { "id", "time", "watch", "address", "network", "action", "before",
 
 -- Writes a change to the standard output, and gives it to the command.
 local function receiver(context)
-  local command = context.options.command and to_command(context.options.command)
+  local command, out = context.options.command and to_command(context.options.command), context:stream()
   return function(change)
-    local line = encode(change, order)
+    local line, taken, problem = encode(change, order), true, nil
     if command then
-      local taken, problem = command(line)
-      if not taken then
-        return nil, problem
-      end
+      taken, problem = command(line)
     end
-    if not context.quiet then
-      local out = context.world.out
-      local written, problem = out:write(line, "\n")
-      if written then
-        written, problem = out:flush()
-      end
-      if not written then
-        return nil, problem
-      end
+    if taken then
+      taken, problem = out:write(line, "\n")
     end
-    return true
+    if taken then
+      taken, problem = out:flush()
+    end
+    return taken and true, problem
   end
 end
 
@@ -123,22 +109,19 @@ local function run(context)
   inputs.open(context, options.file):close()
   local kept = status.ensure(store.sqlite(state_of(context)[1]))
   local watch = watch_in(kept)
-  local summary, failure, is_done
+  local function tell(summary)
+    context:warn(describe(summary))
+    return summary.finished and summary.waiting == 0 and summary.failed == 0 and status.done or status.unknown
+  end
+  local outcome, failure
   if options.once then
-    summary, failure = watch:once()
-    is_done = summary and summary.finished and summary.waiting == 0 and summary.failed == 0
+    outcome, failure = watch:once()
   else
-    summary, failure = watch:run(function(of_cycle)
-      context:warn(describe(of_cycle))
-    end)
-    is_done = true
+    outcome, failure = watch:run(tell)
   end
   kept:close()
-  status.ensure(summary, failure)
-  if options.once then
-    context:warn(describe(summary))
-  end
-  return is_done and status.done or status.unknown
+  status.ensure(outcome, failure)
+  return options.once and tell(outcome) or status.done
 end
 
 return {
@@ -149,12 +132,7 @@ return {
     .. "twice, with the same id, where the program was killed meanwhile. The environment variable "
     .. "RISKSCREEN_WATCH_SECRET is the key of the webhook's signature.",
   options = tables.concat({
-    {
-      name = "file",
-      type = "string",
-      argument = "PATH",
-      doc = "File of rows: CSV with a column address, or JSON lines.",
-    },
+    option_of.text("file", "PATH", "File of rows: CSV with a column address, or JSON lines."),
     {
       name = "every",
       type = "string",
@@ -163,15 +141,15 @@ return {
       doc = "The time from the beginning of a cycle to the next, such as 30m or 1d; screenings are spread over it. "
         .. "Default: 6h.",
     },
-    { name = "once", type = "boolean", doc = "One cycle, as fast as --rate allows, for cron or a timer." },
-    { name = "test", type = "boolean", doc = "Send one test change to --command and --webhook, and end." },
+    build.flag("once", nil, "One cycle, as fast as --rate allows, for cron or a timer."),
+    build.flag("test", nil, "Send one test change to --command and --webhook, and end."),
     picked[1],
     picked[2],
     decision_record.options[1],
-    { name = "state", type = "string", argument = "PATH", doc = "The state file; by default FILE.watch.db." },
-    { name = "command", type = "string", doc = "A shell command that gets each change as its standard input." },
-    { name = "webhook", type = "string", argument = "URL", doc = "Where each change is posted, signed." },
-    { name = "webhook_secret_file", type = "string", argument = "PATH", doc = "A file with the key of the signature." },
+    option_of.text("state", "PATH", "The state file; by default FILE.watch.db."),
+    option_of.text("command", nil, "A shell command that gets each change as its standard input."),
+    option_of.text("webhook", "URL", "Where each change is posted, signed."),
+    option_of.text("webhook_secret_file", "PATH", "A file with the key of the signature."),
     picked[3],
   }, inputs.options),
   examples = {

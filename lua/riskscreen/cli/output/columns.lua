@@ -3,6 +3,7 @@
 
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 ---@class riskscreen.cli.Column
 ---@field name string
@@ -13,10 +14,7 @@ local tables = require "riskscreen.util.tables"
 -- Columns that people copy from a table, so that it never cuts them.
 local WHOLE =
   "address hash contractAddress contractAddr requestId customId canonical check file input output ticket time"
-local is_whole = {}
-for name in WHOLE:gmatch "%S+" do
-  is_whole[name] = true
-end
+local is_whole = tables.set(text.words(WHOLE))
 local is_action = tables.set { "action", "after", "before" }
 
 local M = {}

@@ -93,11 +93,7 @@ function writers.json(self, record)
 end
 
 function finishers.json(self)
-  if self.single then
-    write(self, "\n")
-  else
-    write(self, self.count == 0 and "[]\n" or "\n]\n")
-  end
+  write(self, self.single and "\n" or self.count == 0 and "[]\n" or "\n]\n")
 end
 
 ---A new output. `context` says format, stream, width and colour.
@@ -111,17 +107,8 @@ function M.new(settings, columns, single)
   for index, column in ipairs(columns) do
     order[index] = (column.path or { column.name })[1]
   end
-  local self = setmetatable({
-    format = settings.format,
-    out = settings.out,
-    width = settings.width,
-    coloured = settings.coloured,
-    columns = columns,
-    order = order,
-    single = single or false,
-    rows = {},
-    count = 0,
-  }, Output)
+  local fields = { columns = columns, order = order, single = single or false, rows = {}, count = 0 }
+  local self = setmetatable(tables.merge(settings, fields), Output)
   if self.format == "csv" then
     write(self, M.csv_header(columns))
   end

@@ -33,10 +33,6 @@ local function cut(cell, limit)
   return table.concat(kept) .. "…"
 end
 
-local function printable(value)
-  return text.printable(text_of(value), LONGEST_CELL)
-end
-
 -- The widths that make a table fit, or nil: the columns that may be cut have one greatest width.
 local function fitted(columns, natural, limit)
   for longest = math.min(limit, math.max(SHORTEST_COLUMN, unpack(natural))), SHORTEST_COLUMN, -1 do
@@ -103,7 +99,7 @@ local function filled(columns, rows)
     if has_value then
       kept[#kept + 1] = column
       for number, row in ipairs(rows) do
-        cells[number][#kept] = printable(row[index])
+        cells[number][#kept] = text.printable(text_of(row[index]), LONGEST_CELL)
       end
     end
   end

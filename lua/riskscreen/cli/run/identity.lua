@@ -7,7 +7,7 @@ local files = require "riskscreen.util.files"
 local text = require "riskscreen.util.text"
 
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
-local NAMES = "input format network policy include address_check service columns meta content identity"
+local names = text.words "input format network policy include address_check service columns meta content identity"
 local LATER = { content = true, identity = true } -- earlier versions kept none
 local PIECE = 65536 -- bytes
 
@@ -63,7 +63,7 @@ end
 ---@param now table<string, string>
 ---@return string|nil
 function M.difference(before, now)
-  for name in NAMES:gmatch "%S+" do
+  for _, name in ipairs(names) do
     if before[name] ~= now[name] and not (LATER[name] and before[name] == nil) then
       if name == "identity" then
         return "the account, or another setting that decisions depend on, is another one"

@@ -1,7 +1,7 @@
 -- `riskscreen screen --file`: screens every row of a file into a file of results, and survives any end of the process.
 -- The rows come from riskscreen.rows, and the file of results from output.lua. The answers are kept in state.lua, and
--- ../progress.lua shows the run. With --retry-failed the rows of a complete run (earlier.lua) go to a new file. Failed
--- rows get new answers there.
+-- ../progress.lua shows the run. With --retry-failed the rows of a complete run go to a new file. Failed rows get new
+-- answers there.
 
 local addresses = require "riskscreen.address"
 local core = require "riskscreen.core"
@@ -35,7 +35,8 @@ local NO_NETWORK = "it names no network; -n NETWORK gives one"
 ---@field context riskscreen.cli.Context
 ---@field input riskscreen.Rows
 ---@field out file* the output
----@field state? riskscreen.cli.State none where the output is stdout
+---@field path? string of the output; none where that is stdout
+---@field state riskscreen.cli.State
 ---@field copied? riskscreen.cli.Earlier the results of a complete run, as far as they are copied
 ---@field passed? riskscreen.cli.Earlier the same, as far as the input is read
 ---@field chain string of the digests of the rows that were read from a pipe
@@ -83,12 +84,8 @@ function Run:take(number, row, record, problem, chain)
     chain = chain,
   }
   self.waiting = self.waiting + 1
-  if self.state then
-    self.state:take(number, answer, not answer.failed)
-    self:save_soon()
-  else
-    self.answers[number] = answer
-  end
+  self.state:take(number, answer, not answer.failed)
+  self:save_soon()
 end
 
 -- Saves once for all answers that come in the same turn of the loop.
@@ -125,10 +122,8 @@ end
 -- whether there are more.
 function Run:write_ready()
   local progress, written = self.progress, {}
-  local answers, last = self.answers, self.progress.position + MOST_AT_ONCE
-  if self.state then
-    self.state:save()
-  end
+  local last = progress.position + MOST_AT_ONCE
+  self.state:save()
   local answer = self:next_answer()
   while answer and progress.position < last do
     if answer.failed and not self.before_failures then
@@ -151,9 +146,6 @@ function Run:write_ready()
     if not answer.is_earlier then
       written[#written + 1] = progress.position
     end
-    if not self.state then
-      answers[progress.position] = nil
-    end
     answer = self:next_answer()
   end
   self.waiting = self.waiting - #written
@@ -169,12 +161,8 @@ function Run:write_all()
 end
 
 function Run:record(written)
-  if self.state then
-    status.ensure_written(system.sync(self.out))
-    self.state:record(self.progress, written)
-  else
-    status.ensure_written(self.out:flush())
-  end
+  status.ensure_written((self.path and system.sync or self.out.flush)(self.out))
+  self.state:record(self.progress, written)
   self.recorded = runtime.now()
 end
 
@@ -284,7 +272,7 @@ end
 -- Takes failures at the end of the output back. The run stops, and a failed call is made again when it is resumed.
 function Run:take_back_failures()
   local before = self.before_failures
-  if self.state and before then
+  if self.path and before then
     self.progress = before
     status.ensure_written(system.truncate(self.out, before.offset))
     self:record {}
@@ -314,7 +302,7 @@ function Run:close()
   if self.state then
     self.state:close()
   end
-  if self.state and self.out then
+  if self.path and self.out then
     self.out:close()
   end
   if self.copied then
@@ -331,7 +319,7 @@ function Run:summary()
     parts[#parts + 1] = ("%s invalid"):format(progress_line.grouped(progress.invalid))
   end
   if progress.failed > 0 then
-    local remedy = self.state and ": the same command with --retry-failed asks again" or ""
+    local remedy = self.path and ": the same command with --retry-failed asks again" or ""
     parts[#parts + 1] = ("%s failed%s"):format(progress_line.grouped(progress.failed), remedy)
   end
   return (self.path and self.path .. ": " or "") .. table.concat(parts, "; ")
@@ -372,7 +360,7 @@ function Run:go(client)
     self.context:tell(self:summary())
     return self:exit_status()
   end
-  if self.state then
+  if self.path then
     -- Where the run was ended, answers of the state are not in the output yet.
     local position = self.state.progress.position + (errors.is(failure) and 0 or self.waiting)
     local rows = text.count(position, "row", progress_line.grouped(position))
@@ -443,8 +431,8 @@ function M.run(context)
       error(failure, 0)
     end
   else
-    run.out = context:stream()
-    run.progress = states.new_progress()
+    run.out, run.state = context:stream(), states.open()
+    run.progress, run.answers = run.state.progress, run.state.answers
     run.out:write(run:header())
   end
   if run.progress.finished then
@@ -484,8 +472,11 @@ function M.dry_run(context)
   figures.credits = cost and figures.calls * cost or nil
   figures.seconds = rate and figures.calls / rate or nil
   context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
-  if not (cost and rate) then
-    context:tell "credits need --cost, the price of a call, and seconds need --rate"
+  if not cost then
+    context:tell "credits need --cost, the price of a call"
+  end
+  if not rate then
+    context:tell "seconds need --rate"
   end
   return figures.invalid > 0 and status.invalid_rows or status.done
 end

@@ -1,10 +1,10 @@
 -- The file of results of a run: where it is, when a run may write it, and where the run goes on in it. The answers are
--- kept in state.lua.
+-- kept in state.lua. With --retry-failed the results of the complete run are read again, row by row.
 
 local decision_record = require "riskscreen.cli.decision_record"
-local earlier_results = require "riskscreen.cli.run.earlier"
 local files = require "riskscreen.util.files"
 local identities = require "riskscreen.cli.run.identity"
+local json = require "riskscreen.json"
 local rows = require "riskscreen.rows"
 local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
@@ -14,6 +14,9 @@ local text = require "riskscreen.util.text"
 
 local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
 local STATE = ".state"
+local PIECE = 65536 -- bytes
+
+local actions = tables.set { "allow", "review", "block", "unknown" }
 
 local M = {}
 
@@ -30,9 +33,10 @@ function M.columns(keep, source, meta)
   for _, name in ipairs(keep or {}) do
     local plain = rows.plain_name(name) -- two columns that differ in their case could not be read again
     if own[plain] then
-      status.misuse(("--keep: the results have a column %s of their own"):format(text.show(plain)))
+      local fault = own[plain] == "kept" and "%s is given twice" or "the results have a column %s of their own"
+      status.misuse("--keep: " .. fault:format(text.show(plain)))
     end
-    own[plain], columns[#columns + 1] = true, { name = name }
+    own[plain], columns[#columns + 1] = "kept", { name = name }
   end
   return columns
 end
@@ -73,6 +77,75 @@ function M.path(options, format)
   return base .. ".results." .. format
 end
 
+---@class riskscreen.cli.EarlierRow: riskscreen.cli.Answer
+---@field line integer of the input
+---@field is_earlier true
+
+---@class riskscreen.cli.Earlier
+---@field row fun(number: integer): riskscreen.cli.EarlierRow|nil the row with a number, which must not be smaller than
+---before; nil after the last row
+---@field close fun()
+
+local readers = {}
+
+function readers.csv(file, columns)
+  local next_row = rows.records.rows(rows.records.lines(function()
+    return file:read(PIECE)
+  end))
+  next_row() -- the header
+  local cells = {}
+  return function()
+    local row, _, has_quotes = next_row()
+    if row then
+      local record = {}
+      rows.records.split(row, ",", cells, has_quotes)
+      for index, column in ipairs(columns) do
+        record[column.name] = cells[index] ~= "" and cells[index] or nil
+      end
+      return row .. "\r\n", record
+    end
+  end
+end
+
+function readers.jsonl(file)
+  return function()
+    local line = file:read "*l"
+    return line and line .. "\n", line and json.decode(line)
+  end
+end
+
+-- Opens the results of a complete run, for a run that asks again for the rows that failed.
+local function open_earlier(path, format, columns)
+  local file = assert(io.open(path, "rb"))
+  local read, at, current = readers[format](file, columns), 0, nil
+  local function row(number)
+    while at < number do
+      local written, record = read()
+      at = at + 1
+      if written and not (type(record) == "table" and actions[record.action]) then
+        status.misuse(("%s was changed: row %d is none of a run. --force starts again"):format(path, at))
+      end
+      local is_invalid = record and record.error == "invalid_argument"
+      current = written
+        and {
+          text = written,
+          line = tonumber(record.line),
+          action = record.action,
+          invalid = is_invalid or nil,
+          failed = record.error ~= nil and not is_invalid or nil,
+          is_earlier = true,
+        }
+    end
+    return current
+  end
+  return {
+    row = row,
+    close = function()
+      file:close()
+    end,
+  }
+end
+
 -- The file to which a run goes on to write. With --retry-failed it begins again if the run is complete.
 local function place_of(run, path)
   local progress, retries = run.state.progress, run.context.options.retry_failed
@@ -95,8 +168,8 @@ local function place_of(run, path)
   if begins then
     run.state:begin_again()
   end
-  run.copied = earlier_results.open(path, run.format, run.columns)
-  run.passed = earlier_results.open(path, run.format, run.columns)
+  run.copied = open_earlier(path, run.format, run.columns)
+  run.passed = open_earlier(path, run.format, run.columns)
   return path .. UNFINISHED
 end
 
@@ -127,7 +200,7 @@ function M.open(run, path, identity)
   end
   local state = states.open(state_path)
   run.state = state
-  if resumes and state:has_begun() then
+  if resumes and state.progress then
     local began = state:identity()
     local difference = identities.difference(began, identity)
     if difference then

@@ -1,6 +1,7 @@
 -- The state of a run over a file, in SQLite beside the output. An answer is in the state before anything else is done
 -- with it. The output is written from there in the order of the input. Whenever the output is on the disk, the state
 -- gets its length. After a crash the output is cut to that length. The answers behind it are still in the state.
+-- Nothing is kept of a run that writes to stdout.
 
 local encode = require("riskscreen.cli.output").json
 local json = require "riskscreen.json"
@@ -26,10 +27,10 @@ local store = require "riskscreen.store"
 ---@field chain? string of the digests of a pipe's rows up to the position
 
 ---@class riskscreen.cli.State
----@field progress riskscreen.cli.Progress
+---@field progress? riskscreen.cli.Progress none before the first run
 ---@field answers table<integer, riskscreen.cli.Answer> by the row's number: answers that are not in the output
----@field private quick riskscreen.Store its changes outlast the process
----@field private durable riskscreen.Store its changes outlast a power cut; they include those made by `quick`
+---@field private quick? riskscreen.Store its changes outlast the process
+---@field private durable? riskscreen.Store its changes outlast a power cut; they include those made by `quick`
 ---@field private unsaved integer[] numbers of answers that are in memory only
 ---@field private saved table<integer, true>
 local State = {}
@@ -39,12 +40,16 @@ local function key_of(number)
   return ("%015d"):format(number)
 end
 
-local function check(made, err, path)
-  if made then
-    return made
+-- Makes changes in one of the stores. A run that writes to stdout has none.
+local function commit(self, kept, changes)
+  local made, err = true, nil
+  if kept and changes[1] then
+    made, err = kept:batch(changes)
   end
-  local advice = "The run stops. Mend the cause and go on with --resume: no recorded answer is lost."
-  status.fail(status.unknown, ("the state %s cannot be written: %s. %s"):format(path, tostring(err), advice))
+  if not made then
+    local advice = "The run stops. Mend the cause and go on with --resume: no recorded answer is lost."
+    status.fail(status.unknown, ("the state %s cannot be written: %s. %s"):format(self.path, tostring(err), advice))
+  end
 end
 
 local function open(path, synchronous)
@@ -59,37 +64,33 @@ end
 
 local M = {}
 
----@return riskscreen.cli.Progress
-function M.new_progress()
+local function new_progress()
   return { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0, finished = false }
 end
 
 ---Opens or creates the state of a run, and locks it.
----@param path string
+---@param path? string none: the run cannot be resumed
 ---@return riskscreen.cli.State
 function M.open(path)
-  local quick = open(path, "normal")
-  local _, err = quick:lock "run"
+  local self = setmetatable({ path = path, answers = {}, saved = {}, unsaved = {} }, State)
+  if not path then
+    self.progress = new_progress()
+    return self
+  end
+  self.quick = open(path, "normal")
+  local _, err = self.quick:lock "run"
   if err then
-    quick:close()
+    self.quick:close()
     local message = ("another run is using %s: wait for its end, or end it (%s)"):format(path, tostring(err))
     status.misuse(message)
   end
-  local self = setmetatable({ path = path, quick = quick, durable = open(path, "full") }, State)
-  self.answers, self.saved, self.unsaved = {}, {}, {}
-  local run = quick:space "run"
-  local written = run:get "progress"
+  self.durable = open(path, "full")
+  local written = self.quick:space("run"):get "progress"
   self.progress = written and json.decode(written)
-  for key, value in quick:space("answers"):each() do
+  for key, value in self.quick:space("answers"):each() do
     self.answers[tonumber(key)], self.saved[tonumber(key)] = json.decode(value), true
   end
   return self
-end
-
----Whether a run has begun here.
----@return boolean
-function State:has_begun()
-  return self.progress ~= nil
 end
 
 ---Forgets an earlier run.
@@ -99,21 +100,17 @@ function State:clear()
     answers:delete(key)
   end
   self.quick:space("run"):delete "progress"
-  self.progress = nil
-  for number in pairs(self.answers) do
-    self.answers[number], self.saved[number] = nil, nil
-  end
+  self.progress, self.answers, self.saved = nil, {}, {}
 end
 
 ---Begins a run, with what must be the same when it is resumed.
 ---@param identity table<string, string>
 function State:begin(identity)
-  self.progress = M.new_progress()
-  local made, err = self.durable:batch {
+  self.progress = new_progress()
+  commit(self, self.durable, {
     { kind = "put", space = "run", key = "identity", value = encode(identity) },
     { kind = "put", space = "run", key = "progress", value = encode(self.progress) },
-  }
-  check(made, err, self.path)
+  })
 end
 
 ---The facts that must be the same when the run is resumed.
@@ -128,7 +125,7 @@ end
 ---@param is_kept boolean whether it lasts: a failed call is made again when the run is resumed
 function State:take(number, answer, is_kept)
   self.answers[number] = answer
-  if is_kept then
+  if is_kept and self.quick then
     self.unsaved[#self.unsaved + 1] = number
   end
 end
@@ -144,10 +141,7 @@ function State:save()
     end
   end
   self.unsaved = {}
-  if changes[1] then
-    local made, err = self.quick:batch(changes)
-    check(made, err, self.path)
-  end
+  commit(self, self.quick, changes)
 end
 
 ---Records that the output is on the disk up to a row, and removes the answers up to it.
@@ -162,13 +156,12 @@ function State:record(progress, written)
     self.answers[number], self.saved[number] = nil, nil
   end
   self.progress = progress
-  local made, err = self.durable:batch(changes)
-  check(made, err, self.path)
+  commit(self, self.durable, changes)
 end
 
 ---Begins again after the end of a run, for the rows that failed.
 function State:begin_again()
-  local progress = M.new_progress()
+  local progress = new_progress()
   progress.earlier = self.progress.offset
   progress.rows, progress.last_chain = self.progress.position, self.progress.chain
   self:record(progress, {})
@@ -176,8 +169,10 @@ end
 
 ---Closes the state and its lock.
 function State:close()
-  self.durable:close()
-  self.quick:close()
+  if self.quick then
+    self.durable:close()
+    self.quick:close()
+  end
 end
 
 return M
