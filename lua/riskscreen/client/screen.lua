@@ -186,30 +186,19 @@ local function extended_policy(state, policy)
   return state.extended(policy)
 end
 
--- A value without the key, which the service may send back: also in the tables and names of it.
-local function hidden(hide, value)
-  if type(value) ~= "table" then
-    return type(value) == "string" and hide(value) or value
+-- The interface's fields of a risk, without the key, which the service may send back; and whether they did not have it.
+local function bare(hide, risk)
+  local own, is_clean = {}, true
+  for _, name in ipairs { "riskLevel", "riskType", "riskSource" } do
+    local value = risk[name]
+    own[name] = type(value) == "string" and hide(value) or type(value) ~= "table" and value or nil
+    is_clean = is_clean and own[name] == value
   end
-  local copy = {}
-  for name, member in pairs(value) do
-    copy[hidden(hide, name)] = hidden(hide, member)
-  end
-  return setmetatable(copy, getmetatable(value))
-end
-
--- Whether a risk has nothing but the values of one that does not have the key.
-local function is_clean(risk, known)
-  for name, value in next, risk do
-    if known[name] ~= value then
-      return false
-    end
-  end
-  return true
+  return own, is_clean
 end
 
 -- Removes the key from the reasons of a decision. Few differ: those that do not have the key are known by their
--- messages, with the fields of the interface.
+-- messages, and share a table of their risk.
 local function redact_reasons(state, decision)
   local hide, reasons, clean = state.redact or state.hide_key, decision.reasons, state.clean
   if not clean or clean.hide ~= hide then
@@ -218,16 +207,25 @@ local function redact_reasons(state, decision)
   end
   for index = 1, #reasons do
     local reason = reasons[index]
-    local risk, known = reason.risk or NO_OPTIONS, clean.risks[reason.message]
-    if not (known and is_clean(risk, known)) then
-      local message, own = hide(reason.message), hidden(hide, reason.risk)
-      if message ~= reason.message or not tables.equal(own, reason.risk) then
-        reasons[index] = tables.merge(reason, { message = message, risk = own })
-      elseif #message <= LONGEST_CLEAN then
+    local message, risk = reason.message, reason.risk or NO_OPTIONS
+    local own = clean.risks[message]
+    if
+      not own
+      or own.riskLevel ~= risk.riskLevel
+      or own.riskType ~= risk.riskType
+      or own.riskSource ~= risk.riskSource
+    then
+      local is_clean
+      own, is_clean = bare(hide, risk)
+      reason.message = hide(message)
+      if is_clean and reason.message == message and #message <= LONGEST_CLEAN then
         clean.risks = clean.count > 0 and clean.risks or {}
         clean.count = (clean.count + 1) % MAX_CLEAN
-        clean.risks[message] = { riskLevel = risk.riskLevel, riskType = risk.riskType, riskSource = risk.riskSource }
+        clean.risks[message] = own
       end
+    end
+    if reason.risk then
+      reason.risk = own
     end
   end
 end

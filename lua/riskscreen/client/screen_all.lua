@@ -192,8 +192,11 @@ function M.install(Client)
     local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
     local copies = {} -- by index: a function may give the same table again, with the next address
     local run, message = maps.new(state.runtime, source, function(item, index)
-      local address, network, id = subject_of(copies[index] or item, index, checked.network)
-      copies[index] = nil
+      local copy = copies[index]
+      if copy then
+        copies[index] = nil
+      end
+      local address, network, id = subject_of(copy or item, index, checked.network)
       local decision = decide(address, network, id, index)
       decision.index, decision.input = index, item
       if input then
@@ -204,7 +207,9 @@ function M.install(Client)
       end
       return not decision.error and decision or nil, decision.error, decision
     end, checked, decision_of, type(checked.source) == "function" and function(item, index)
-      copies[index] = type(item) == "table" and not tables.inherits(item) and tables.copy(item) or nil
+      if type(item) == "table" and not tables.inherits(item) then
+        copies[index] = tables.copy(item)
+      end
     end or nil)
     if not run then
       error("screen_all: " .. message, 2)
