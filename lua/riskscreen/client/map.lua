@@ -28,7 +28,7 @@ local AHEAD = 4 -- times `concurrency` is the most items that are taken and have
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 ---@field private runtime table
 ---@field private read fun(): any
----@field private on_take? fun(item: any, index: integer)
+---@field private on_take? fun(item: table, index: integer)
 ---@field private body fun(item: any, index: integer): any, any, any
 ---@field private present fun(index: integer, value: any, err: any, item: any, extra: any): ...
 ---@field private settings table
@@ -72,7 +72,7 @@ local function take(run)
   end
   local index = run.taken + 1
   run.taken = index
-  if run.on_take then
+  if run.on_take and type(item) == "table" then
     run.on_take(item, index)
   end
   -- With room for the fields that come later.
@@ -303,7 +303,7 @@ end
 ---@param body fun(item: any, index: integer): any, any, any
 ---@param settings table by options.map
 ---@param present? fun(index: integer, value: any, err: any, item: any, extra: any): ... the values that the run returns
----@param on_take? fun(item: any, index: integer) called when an item is taken, which may be long before `body`
+---@param on_take? fun(item: table, index: integer) called when a table is taken, which may be long before `body`
 ---@return riskscreen.Run|nil
 ---@return string|nil message the fault of the source
 function M.new(runtime, source, body, settings, present, on_take)

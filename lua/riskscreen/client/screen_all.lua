@@ -207,9 +207,7 @@ function M.install(Client)
       end
       return not decision.error and decision or nil, decision.error, decision
     end, checked, decision_of, type(checked.source) == "function" and function(item, index)
-      if type(item) == "table" and not tables.inherits(item) then
-        copies[index] = tables.copy(item)
-      end
+      copies[index] = not tables.inherits(item) and tables.copy(item) or nil
     end or nil)
     if not run then
       error("screen_all: " .. message, 2)
