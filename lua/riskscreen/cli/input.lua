@@ -36,8 +36,13 @@ function M.refuse_loss(context)
   written = tables.concat({ context.world.out }, written and written(context) or M.written(context.options.output))
   for _, output in ipairs(written) do
     for _, path in ipairs(type(read[1]) == "table" and read[1] or read) do
-      if files.are_one(output, path == "-" and context.world.input or path) then
-        status.misuse(("the output is the input %s, which would be lost: -o names another file"):format(path))
+      -- The head of a journal and the state of a run stand beside them.
+      local own = { path == "-" and context.world.input or path, files.target(path) .. ".head", path .. ".state" }
+      for index, file in ipairs(own) do
+        if files.are_one(output, file) then
+          local what = index == 1 and "is the input %s, which" or "belongs to the input %s, and"
+          status.misuse(("the output " .. what .. " would be lost: -o names another file"):format(path))
+        end
       end
     end
     refuse_journal(context, output)
