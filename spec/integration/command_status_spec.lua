@@ -162,7 +162,7 @@ describe("a refused access key", function()
     end
     temporary.write(directory .. "/in.csv", table.concat(lines, "\n") .. "\n")
     local line = ("%s %%s %s screen --file %s/in.csv -n eth %%s"):format(service.environment, cli.command, directory)
-    local refused = "RISKSCREEN_ACCESS_KEY=sandbox-refused"
+    local refused = "RISKSCREEN_ACCESS_KEY=the-old-key-of-an-account"
     local output, status = command_line.run(line:format(refused, ""))
     assert.equal(6, status, output)
     assert.matches("stopped after 0 rows; the same command with --resume goes on", output, 1, true)
@@ -171,7 +171,7 @@ describe("a refused access key", function()
     assert.is_true(#service.targets() <= 160, #service.targets() .. " requests")
     output, status = command_line.run(line:format(refused, "-o - "))
     assert.equal(6, status, output)
-    output, status = command_line.run(line:format("", "--resume"))
+    output, status = command_line.run(line:format("RISKSCREEN_ACCESS_KEY=the-new-key-of-an-account", "--resume"))
     assert.equal(2, status, output)
     assert.equal(501, #interrupted_runs.rows(directory .. "/in.results.csv"))
   end)

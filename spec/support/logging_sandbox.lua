@@ -6,7 +6,10 @@ local riskscreen = require "riskscreen"
 local log = assert(io.open(arg[1], "ab"))
 log:setvbuf "line"
 
-local service = riskscreen.sandbox.new { log_size = 1 }
+local service = riskscreen.sandbox.new {
+  log_size = 1,
+  accounts = { ["sandbox-key"] = {}, ["the-new-key-of-an-account"] = {} },
+}
 local handle = service.handle
 function service:handle(request)
   log:write(request.target, "\n")
