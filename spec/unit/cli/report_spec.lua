@@ -41,6 +41,9 @@ describe("riskscreen report", function()
     assert.equal(0, status, err)
     assert.is_true(#require("riskscreen.journal").files(path) > 1)
     assert.matches('"rows":12', out, 1, true)
+    status, out = run { "report", path, path .. ".1", "-o", folder .. "/page.html", "--json" }
+    assert.equal(0, status)
+    assert.matches('"rows":12', out, 1, true)
   end)
 
   it("is never written over the head of its journal, also by a link or of its library", function()

@@ -365,7 +365,9 @@ local function run_results(context)
   forget()
   file.out:close()
   local known = repeated > 0 and (", and %s that the file had"):format(grouped(repeated)) or ""
-  context:tell(text.count(count, "result", grouped(count)) .. known)
+  local dead = status.ensure(queue:status()).dead
+  local lacking = dead > 0 and ("; %s dead letters have no result: queue dead"):format(grouped(dead)) or ""
+  context:tell(text.count(count, "result", grouped(count)) .. known .. lacking)
   return stopped and status.interrupted or status.done
 end
 

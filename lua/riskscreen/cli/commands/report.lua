@@ -19,9 +19,13 @@ local columns = {
 }
 
 local function run(context)
-  local sources, path = {}, context.options.output
+  local sources, seen, path = {}, {}, context.options.output
   for _, name in ipairs(context.arguments.file) do
-    sources = tables.concat(sources, name == "-" and { context.world.input } or journals.files(name))
+    for _, source in ipairs(name == "-" and { context.world.input } or journals.files(name)) do
+      -- The parts of a journal may be named beside it.
+      sources[#sources + 1] = not seen[source] and source or nil
+      seen[source] = true
+    end
   end
   local summary = status.ensure(report.write(rows.options_of(context.options, {
     input = sources,
