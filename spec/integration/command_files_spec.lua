@@ -81,6 +81,55 @@ describe("a verb with an output", function()
     end
   end)
 
+  it("never writes over a file that its configuration names", function()
+    local policy = "return { rules = { { any = true, action = 'block' } } }\n"
+    write(path "policy", policy)
+    write(path "key", "a-key-of-sixteen-bytes")
+    write(path "profile.conf", "timeout = 5\n")
+    write(path "list", "address\n" .. CLEAN .. "\n")
+    assert(lfs.link("policy", path "link", true))
+    for _, given in ipairs {
+      { "--policy @policy", "policy", "policy" },
+      { "--policy @link", "policy", "policy" },
+      { "--policy @policy", "policy", "link" },
+      { "--allow @list", "list", "list" },
+      { "--deny @list", "list", "list" },
+      { "--journal @j --journal-key-file @key", "key", "key" },
+      { "--access-key-file @key", "key", "key" },
+      { "--profile @profile.conf", "profile.conf", "profile.conf" },
+    } do
+      local flags, file, output = (table.unpack or unpack)(given) -- luacheck: ignore 113 143
+      local before = read(path(file))
+      local line = ("screen --file @rows.csv --sandbox --force -o @%s %s"):format(output, flags)
+      local status, _, err = try(line)
+      assert.equal(4, status, line)
+      assert.matches("would be lost", err, 1, true)
+      assert.equal(before, read(path(file)))
+      assert.equal(4, (select(2, shell(("screen %s -n eth --sandbox %s >>@%s"):format(CLEAN, flags, output)))))
+      assert.equal(before, read(path(file)))
+    end
+    assert.equal(0, (try "list build @rows.csv -o @list --max-shrink 1 --deny @list"))
+  end)
+
+  it("never makes the journal of a file that it reads", function()
+    write(path "key", "a-key-of-sixteen-bytes")
+    write(path "j.head", "return { rules = { { any = true, action = 'block' } } }\n")
+    for _, flags in ipairs { "--journal @key --journal-key-file @key", "--journal @j --policy @j.head" } do
+      local before = { read(path "key"), read(path "j.head") }
+      assert.equal(4, (try("screen --sandbox -q -n eth " .. CLEAN .. " " .. flags)))
+      assert.same(before, { read(path "key"), read(path "j.head") })
+    end
+  end)
+
+  it("makes no list on the standard output, nor a file called '-'", function()
+    for _, line in ipairs { "list build @rows.csv -o -", "list update --url http://127.0.0.1:1/ -o -" } do
+      local status, _, err = try(line)
+      assert.equal(4, status)
+      assert.matches("-o must name a file", err, 1, true)
+    end
+    assert.is_nil(io.open "-")
+  end)
+
   it("follows a link, and keeps the permissions of the file that it replaces", function()
     for _, line in ipairs {
       "report @rows.csv -o @link",
@@ -105,6 +154,48 @@ describe("a verb with an output", function()
     assert(lfs.link("list", path "link", true))
     assert.equal(0, (try "list build @rows.csv -o @link"))
     assert.equal("link", lfs.symlinkattributes(path "link", "mode"))
+  end)
+
+  it("follows a link to the results of a run, whose state stands beside them", function()
+    local failing = sandbox.scenario("fault-503").address
+    write(path "in.csv", "address,network\n" .. CLEAN .. ",eth\n" .. failing .. ",eth\n")
+    assert(lfs.mkdir(path "real"))
+    assert(lfs.link("real/results", path "link", true))
+    local line = "screen --file @in.csv --sandbox --set retry=false --fail-on block -o @"
+    assert.equal(0, (try(line .. "link")))
+    assert(os.execute("chmod 600 " .. path "real/results"))
+    local before = lfs.attributes(path "real/results", "ino")
+    for _, name in ipairs { "link", "real/results" } do
+      local status, _, err = try(line .. name .. " --retry-failed")
+      assert.equal(0, status, err)
+      assert.not_equal(before, lfs.attributes(path "real/results", "ino"))
+      assert.equal("rw-------", lfs.attributes(path "real/results", "permissions"))
+      assert.equal("link", lfs.symlinkattributes(path "link", "mode"))
+      before = lfs.attributes(path "real/results", "ino")
+    end
+    assert.equal(0, (try(line .. "link --force")))
+    assert.equal(before, lfs.attributes(path "real/results", "ino"))
+  end)
+
+  it("leaves files alone that have the name of its own unfinished file", function()
+    local failing = sandbox.scenario("fault-503").address
+    write(path "in.csv", "address,network\n" .. failing .. ",eth\n")
+    write(path "r.csv.part", "of another program")
+    local line = "screen --file @in.csv --sandbox --set retry=false --fail-on block -o @r.csv"
+    assert.equal(0, (try(line)))
+    local status, _, err = try(line .. " --retry-failed")
+    assert.equal(4, status)
+    assert.matches("r.csv.part is none of its files", err, 1, true)
+    assert.equal("of another program", read(path "r.csv.part"))
+    assert(os.remove(path "r.csv.part"))
+    assert.equal(0, (try(line .. " --retry-failed")))
+    -- The run is complete: what has the name from now on is none of its files.
+    local results = read(path "r.csv")
+    write(path "r.csv.part", "of another program")
+    assert.equal(0, (try(line .. " --resume")))
+    assert.equal(0, (try(line .. " --force")))
+    assert.equal("of another program", read(path "r.csv.part"))
+    assert.equal(#results, #read(path "r.csv"))
   end)
 
   it("leaves the last export as it was where the service fails", function()

@@ -104,11 +104,11 @@ end
 
 local function run_add(context)
   local options, path = context.options, context.arguments.file
-  local queue, run = open(context), options.run or options.source
+  local queue, run, is_stream = open(context), options.run or options.source, inputs.is_stream(path)
   if options.run and options.source then
     status.misuse "--run and --source name the same: give one of them"
-  elseif path == "-" and not run then
-    status.misuse "give the rows of stdin a name with --run: the same name again passes over the rows of the first time"
+  elseif is_stream and not run then
+    status.misuse "give the rows of a pipe a name with --run: the same name again passes over the rows that it had"
   end
   local problem = run and queues.run_problem(run)
   if problem then
@@ -120,7 +120,7 @@ local function run_add(context)
       context:warn "Redis has lost rows: begins again"
     end
     totals, err = add_rows(context, queue, path, run or "default")
-  until totals or path == "-" or err.reason ~= "lost"
+  until totals or is_stream or err.reason ~= "lost"
   if err and err.field == "inputs" then
     status.misuse(("%s: %s: --run NAME"):format(path, err.message))
   end

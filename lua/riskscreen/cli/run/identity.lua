@@ -11,14 +11,20 @@ local names = text.words "input format network policy include address_check serv
 local LATER = { content = true, identity = true } -- earlier versions kept none
 local PIECE = 65536 -- bytes
 
--- The digest of a whole file, in constant memory.
-local function digest_of(path)
-  local file = assert(io.open(path, "rb"))
-  local digest, piece = "", file:read(PIECE)
+-- The digest of a whole file, in constant memory. It is the open one: its name may lead to another file by now.
+local function digest_of(input)
+  local file = input.file
+  local handle, place = file.handle, file.handle:seek()
+  handle:seek("set", file.start)
+  local digest, piece = "", handle:read(PIECE)
   while piece do
-    digest, piece = core.sha256(digest .. piece), file:read(PIECE)
+    digest, piece = core.sha256(digest .. piece), handle:read(PIECE)
   end
-  file:close()
+  handle:seek("set", place)
+  local fault = file.change_fault()
+  if fault then
+    error(input:failure(fault), 0)
+  end
   return text.hex(digest):sub(1, 16)
 end
 
@@ -33,7 +39,7 @@ local M = {}
 function M.of(context, input, format, client, source)
   local options = context.options
   local policy = context:setting "policy"
-  local policy_text = policy and files.read(policy)
+  local policy_text = policy and not files.is_special(policy) and files.read(policy) or nil
   local encoding = options.encoding ~= "utf-8" and options.encoding or nil
   local size = input.size and ("%d bytes, "):format(input.size) or ""
   return {
@@ -46,7 +52,7 @@ function M.of(context, input, format, client, source)
     service = source and "the sandbox" or context:setting "base_url",
     source = source, -- not compared: 0.1.0 has no such column
     identity = calls.identity.decision(calls.state_of(client), client.policy, options),
-    content = options.file ~= "-" and digest_of(options.file) or nil, -- the rows of a pipe are compared as they come
+    content = input.file.is_whole and digest_of(input) or nil, -- the rows of a pipe are compared as they come
     meta = options.meta and encode(options.meta) or nil,
     columns = table.concat({
       options.address_column or "",

@@ -211,7 +211,7 @@ end
 
 -- Chains the digests of a pipe's rows up to this one. A run that goes on must find the rows that it had.
 function Run:check_pipe(row)
-  if self.context.options.file ~= "-" then
+  if self.input.file.is_whole then
     return -- the file's digest is in the identity of the run
   end
   if row then
@@ -346,11 +346,12 @@ function Run:go(client)
     self:write_all()
     self.progress.finished, self.progress.chain = true, self.chain
     self:record {}
-    output.replace_earlier(self.path, self.progress)
+    output.replace_earlier(self.path, self.state)
   elseif errors.is(failure) then
     self:write_all()
     self:take_back_failures()
   end
+  local is_changed = self.input.file.change_fault() ~= nil
   self:close()
   if self.shown > MOST_SHOWN then
     local more = text.count(self.shown - MOST_SHOWN, "invalid row")
@@ -364,7 +365,9 @@ function Run:go(client)
     -- Where the run was ended, answers of the state are not in the output yet.
     local position = self.state.progress.position + (errors.is(failure) and 0 or self.waiting)
     local rows = text.count(position, "row", progress_line.grouped(position))
-    self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
+    local remedy = is_changed and "the input has changed: --force starts again"
+      or "the same command with --resume goes on"
+    self.context:warn(("stopped after %s; %s"):format(rows, remedy))
   end
   error(failure, 0)
 end

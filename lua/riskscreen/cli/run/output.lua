@@ -4,6 +4,7 @@
 local decision_record = require "riskscreen.cli.decision_record"
 local files = require "riskscreen.util.files"
 local identities = require "riskscreen.cli.run.identity"
+local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
 local rows = require "riskscreen.rows"
 local states = require "riskscreen.cli.run.state"
@@ -42,9 +43,12 @@ end
 
 ---Puts the complete output of a run with --retry-failed in the place of the earlier one. Also after a crash.
 ---@param path string
----@param progress riskscreen.cli.Progress
-function M.replace_earlier(path, progress)
-  if progress.earlier and progress.finished and files.exists(path .. UNFINISHED) then
+---@param state riskscreen.cli.State
+function M.replace_earlier(path, state)
+  local progress = state.progress
+  if not (progress.earlier and progress.finished) then
+    return
+  elseif files.exists(path .. UNFINISHED) then
     status.ensure_written(os.rename(path .. UNFINISHED, path))
     local directory = io.open(path:match "^.*/" or ".", "rb")
     if directory then
@@ -52,6 +56,8 @@ function M.replace_earlier(path, progress)
       directory:close()
     end
   end
+  progress.earlier = nil
+  state:record(progress, {})
 end
 
 ---The files that a run writes.
@@ -62,18 +68,14 @@ function M.written(context)
   return path and { path, path .. STATE, path .. UNFINISHED } or {}
 end
 
----The path of the output: beside the input, or nil for stdout.
+---The path of the output, behind links: beside the input, or nil for stdout.
 ---@param options table of the verb
 ---@param format "csv"|"jsonl"
 ---@return string|nil
 function M.path(options, format)
-  if options.output then
-    return options.output ~= "-" and options.output or nil
-  elseif options.file == "-" then
-    return nil
-  end
+  local is_stream = options.output == "-" or not options.output and inputs.is_stream(options.file)
   local base = options.file:gsub("%.gz$", ""):gsub("%.[%w]+$", "")
-  return base .. ".results." .. format
+  return not is_stream and files.target(options.output or base .. ".results." .. format) or nil
 end
 
 ---@class riskscreen.cli.EarlierRow: riskscreen.cli.Answer
@@ -148,7 +150,7 @@ end
 -- The file to which a run goes on to write. With --retry-failed it begins again if the run is complete.
 local function place_of(run, path)
   local progress, retries = run.state.progress, run.context.options.retry_failed
-  M.replace_earlier(path, progress)
+  M.replace_earlier(path, run.state)
   if retries and not progress.finished and not progress.earlier then
     status.misuse "--retry-failed: the run is not complete; --resume goes on with it"
   end
@@ -163,8 +165,9 @@ local function place_of(run, path)
   end
   if size ~= (begins and progress.offset or progress.earlier) then
     status.misuse(("--retry-failed: %s was changed since its run. --force starts again"):format(path))
-  end
-  if begins then
+  elseif begins and files.exists(path .. UNFINISHED) then
+    status.misuse(("--retry-failed: %s is none of its files: give it another name"):format(path .. UNFINISHED))
+  elseif begins then
     run.state:begin_again()
   end
   run.copied = open_earlier(path, run.format, run.columns)
@@ -173,10 +176,21 @@ local function place_of(run, path)
 end
 
 -- Whether the output is still that of the run up to an offset, as far as its first line and its length show. What comes
--- after that is cut off.
-local function has_recorded(run, offset)
-  local header, out = run:header(), run.out
-  return out and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
+-- after that is cut off; after a complete run nothing may come.
+local function has_recorded(run, progress)
+  local header, out, offset = run:header(), run.out, progress.offset
+  return out
+    and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
+    and not (progress.finished and out:read(1))
+end
+
+-- Opens the output where the run goes on. That of a run with --retry-failed has the permissions of the earlier one.
+local function open_place(place, path, offset)
+  if place ~= path and offset == 0 then
+    os.remove(place)
+    status.ensure_written(system.make_like(place, path))
+  end
+  return io.open(place, (offset > 0 or place ~= path) and "r+b" or "w+b")
 end
 
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.
@@ -208,16 +222,15 @@ function M.open(run, path, identity)
       )
     end
     run:set_row_source(began.source)
-    local place = place_of(run, path)
-    run.out = io.open(place, state.progress.offset > 0 and "r+b" or "w+b")
-    if not has_recorded(run, state.progress.offset) then
+    run.out = open_place(place_of(run, path), path, state.progress.offset)
+    if not has_recorded(run, state.progress) then
       local message = "--resume: %s is not what the run has recorded; it was changed. --force starts again"
       status.misuse(message:format(path))
     end
     assert(system.truncate(run.out, state.progress.offset))
     run.out:seek "end"
   else
-    os.remove(path .. UNFINISHED)
+    local _ = state.progress and state.progress.earlier and os.remove(path .. UNFINISHED)
     local problem
     run.out, problem = io.open(path, "w+b")
     status.ensure_written(run.out, problem)
@@ -234,10 +247,13 @@ function M.open(run, path, identity)
   run.progress, run.answers = state.progress, state.answers
   run.chains = { [run.progress.position] = run.progress.chain, [run.progress.rows or 0] = run.progress.last_chain }
   run.last_known = math.max(run.progress.position, run.progress.rows or 0)
+  local invalid = run.progress.invalid
   for number, answer in pairs(state.answers) do
     run.waiting = run.waiting + 1
+    invalid = invalid + (answer.invalid and 1 or 0)
     run.chains[number], run.last_known = answer.chain, math.max(run.last_known, number)
   end
+  run.input.invalid_count = invalid -- --max-invalid holds for the whole run
 end
 
 return M
