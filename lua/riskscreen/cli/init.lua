@@ -46,6 +46,7 @@ Context.__index = Context
 ---@return riskscreen.Client
 ---@return "sandbox"|nil source nil if a service answers
 function Context:client(changes, has_effect)
+  inputs.refuse_loss(self, true)
   local must_choose = has_effect or self.command.verdict == "output"
   local client, source = clients.open(self.configuration, self.world, changes, must_choose)
   inputs.refuse_loss(self, true) -- again: the journal is there from now on
