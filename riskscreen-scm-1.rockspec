@@ -21,6 +21,7 @@ build = {
     RISKSCREEN_INSTALL_LMOD = "$(LUADIR)",
     RISKSCREEN_INSTALL_BINDIR = "$(BINDIR)",
     RISKSCREEN_INTERPRETER = "$(LUA)",
+    RISKSCREEN_PARTS = "library", -- LuaRocks builds the rock of the decoder in the same directory
   },
 }
 test = { type = "command", script = "spec/rock.lua" }

@@ -70,18 +70,25 @@ function M.ratio(costs, others)
 end
 
 ---Calls `measure(directory, port)` while the server answers with `body`, in which nginx replaces its variables.
-function M.run(body, measure)
+function M.serve(body, measure)
   local directory = os.tmpname()
   os.remove(directory)
   execute("mkdir " .. directory)
   local ok, message = pcall(function()
     local port = free_port()
-    execute(("cc -O2 -o %s/floor %s/floor.c -lcurl"):format(directory, here))
     start_server(directory, port, body)
     measure(directory, port)
   end)
   os.execute(("kill $(cat %s/nginx.pid); rm -rf %s"):format(directory, directory))
   assert(ok, message)
+end
+
+---The same, with the programs of floor.c in the directory.
+function M.run(body, measure)
+  M.serve(body, function(directory, port)
+    execute(("cc -O2 -o %s/floor %s/floor.c -lcurl"):format(directory, here))
+    measure(directory, port)
+  end)
 end
 
 return M

@@ -28,6 +28,13 @@ for lua in 5.4 luajit; do
     LUA_CPATH="$prefix/lib/lua/$version/?.so;;" $(interpreter $lua) spec/support/installed.lua "$prefix"
 done
 
+# A build directory keeps the paths of its Lua.
+step cmake -S . -B "$directory/other" -DRISKSCREEN_LUA=5.3
+! cmake -S . -B "$directory/other" -DRISKSCREEN_LUA=5.4 >"$directory/log" 2>&1 || exit 1
+grep -q "this build directory is for Lua 5.3" "$directory/log"
+! cmake -S . -B "$directory/third" -DRISKSCREEN_SERVER=maybe >"$directory/log" 2>&1 || exit 1
+grep -q "RISKSCREEN_SERVER must be AUTO, ON or OFF" "$directory/log"
+
 # The command finds the library by itself, and runs on the Lua that was installed first.
 equal "#!/usr/bin/env lua5.4" "$(head -n 1 "$prefix/bin/riskscreen")"
 equal "riskscreen $(sed -n 's/^return "\(.*\)"/\1/p' lua/riskscreen/version.lua)" \

@@ -5,7 +5,7 @@ port=${1:-8080}
 check_port fleet 1 "$port"
 other=$((port + 1))
 # shellcheck disable=SC2086
-need $build_packages $nginx_packages lua-nginx-redis redis-server curl
+need $build_packages $nginx_packages redis-server curl
 for taken in $port $other; do
   if curl -s -o /dev/null "http://127.0.0.1:$taken"; then
     say "fleet: something answers on port $taken already; ./dev fleet PORT takes PORT and PORT + 1"

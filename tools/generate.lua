@@ -187,10 +187,8 @@ generated["docs/sandbox.md"] = page("docs/sandbox.md", {
   deliver = markdown.options(webhooks.fields),
   scenarios = scenario_table(),
 })
-generated["docs/nginx.md"] = page("docs/nginx.md", {
-  gate = gate_table(),
-  inbox = markdown.options(nginx_inbox, true),
-})
+generated["docs/nginx.md"] = page("docs/nginx.md", { gate = gate_table() })
+generated["docs/nginx-library.md"] = page("docs/nginx-library.md", { inbox = markdown.options(nginx_inbox, true) })
 generated["docs/operating-nginx.md"] = page("docs/operating-nginx.md", { metrics = metrics_table() })
 
 generated["docs/command.md"] = page("docs/command.md", { verbs = verb_table() })

@@ -61,7 +61,6 @@ LUA_PATH='' LUA_CPATH="$directory/first/lib/lua/$number/?.so" "$interpreter" -e 
   assert(decoder.decode("[1, 2]")[2] == 2)'
 rocks first remove riskscreen-decoder
 [ -z "$(left first)" ]
-rm -rf build.luarocks
 
 # As README says, but for the tree. It takes the scm rockspec among those of this directory.
 rocks first make | tee "$directory/made"

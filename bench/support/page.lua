@@ -10,7 +10,7 @@ local figures = require("support.report")
 local directory, docs = arg[1], arg[2] or "docs"
 assert(directory, "usage: lua bench/support/page.lua DIRECTORY [OUTPUT]")
 
-local ORDER = { nginx = 1, fleet = 2, screen_all = 3, frames = 4, http = 5, layers = 6, decode = 7 }
+local ORDER = { nginx = 1, fleet = 2, screen_all = 3, frames = 4, http = 5, layers = 6, instructions = 7, decode = 8 }
 
 local function output_of(command)
   local pipe = assert(io.popen(command))

@@ -22,7 +22,7 @@ static bool has_part(CURLU *url, CURLUPart what) {
     return present;
 }
 
-static int read_parts(struct rsc_origin *origin, struct rsc_error *error) {
+static int read_parts(struct rsc_origin *origin, const char *unix_socket, struct rsc_error *error) {
     char *scheme = part_of(origin->url, CURLUPART_SCHEME, 0);
     char *host = part_of(origin->url, CURLUPART_HOST, 0);
     char *port = part_of(origin->url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
@@ -33,7 +33,8 @@ static int read_parts(struct rsc_origin *origin, struct rsc_error *error) {
         status = rsc_error_set(error, RSC_ERROR_SYNTAX, 0, "base_url must begin with https:// or http://");
     } else {
         origin->tls = strcmp(scheme, "https") == 0;
-        (void)snprintf(origin->name, sizeof origin->name, "%s:%s", host, port);
+        (void)snprintf(origin->name, sizeof origin->name, "%s:%s%s%s", host, port, unix_socket == NULL ? "" : " at ",
+                       unix_socket == NULL ? "" : unix_socket);
     }
     curl_free(scheme);
     curl_free(host);
@@ -41,14 +42,14 @@ static int read_parts(struct rsc_origin *origin, struct rsc_error *error) {
     return status;
 }
 
-static int open_url(struct rsc_origin *origin, const char *base_url, struct rsc_error *error) {
+static int open_url(struct rsc_origin *origin, const struct rsc_origin_options *options, struct rsc_error *error) {
     static const CURLUPart others[] = {CURLUPART_PATH, CURLUPART_QUERY, CURLUPART_FRAGMENT, CURLUPART_USER,
                                        CURLUPART_PASSWORD};
     origin->url = curl_url();
     if (origin->url == NULL) {
         return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "libcurl could not make a URL");
     }
-    CURLUcode code = curl_url_set(origin->url, CURLUPART_URL, base_url, 0);
+    CURLUcode code = curl_url_set(origin->url, CURLUPART_URL, options->base_url, 0);
     if (code != CURLUE_OK) {
         return rsc_error_set(error, code == CURLUE_OUT_OF_MEMORY ? RSC_ERROR_MEMORY : RSC_ERROR_SYNTAX, 0,
                              "base_url is not a URL (libcurl: CURLUcode %d)", (int)code);
@@ -59,7 +60,7 @@ static int open_url(struct rsc_origin *origin, const char *base_url, struct rsc_
                                  "base_url must have a scheme, a host and maybe a port, and nothing else");
         }
     }
-    return read_parts(origin, error);
+    return read_parts(origin, options->unix_socket, error);
 }
 
 /* Opening and closing */
@@ -79,9 +80,10 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     origin->compression = options->compression;
     rsc_list_append(&loop->origins, &origin->link);
     rsc_loop_adjust(loop, origin->concurrency);
-    int status = open_url(origin, options->base_url, error);
+    int status = open_url(origin, options, error);
     if (status == RSC_OK) {
-        origin->direct = !origin->tls && options->proxy == NULL;
+        origin->proxied = options->proxy != NULL;
+        origin->direct = !origin->tls && !origin->proxied;
         origin->http_1 = rsc_curl_http_version(origin, options->http_version) == CURL_HTTP_VERSION_1_1;
         bool sharded = origin->http_1 && loop->connections == 0 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
         origin->shard_handles = sharded ? RSC_SHARD_HANDLES : SIZE_MAX;

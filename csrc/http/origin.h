@@ -19,7 +19,7 @@
 #define RSC_CONCURRENCY_MAX 10000         /* transfers in flight to one origin */
 #define RSC_BODY_MAX        (1024u << 20) /* bytes: the largest max_body */
 #define RSC_HEADERS_MAX     (256u << 10)  /* bytes: the largest max_headers; libcurl's limit is 300 KB */
-#define RSC_ORIGIN_NAME_MAX 320           /* bytes: a host name, a port and a NUL */
+#define RSC_ORIGIN_NAME_MAX 320           /* bytes: a host name, a port, a path and a NUL */
 #define RSC_METHOD_MAX      16            /* bytes, with the final NUL */
 
 #define RSC_READ_SIZE_MIN     1024        /* bytes that libcurl reads at once; the size of most responses raises it */
@@ -100,9 +100,10 @@ struct rsc_origin {
     bool tls, local;     /* https; a Unix domain socket */
     bool compression;    /* compressed responses are asked for */
     bool http_1;         /* HTTP/1 alone is spoken */
+    bool proxied;        /* a proxy is connected to */
     bool direct;         /* neither TLS nor a proxy: libcurl leaves in the system what it does not ask for */
     bool closed;
-    char name[RSC_ORIGIN_NAME_MAX]; /* host:port, for messages */
+    char name[RSC_ORIGIN_NAME_MAX]; /* host:port and the path of a socket, for messages */
 };
 
 /* Opens an origin in zeroed memory. On a failure closes it and sets the error: RSC_ERROR_SYNTAX for a bad base_url,

@@ -155,12 +155,14 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
     const char *detail = hidden ? curl_easy_strerror(code) : handle->error;
     long number = 0;
     (void)curl_easy_getinfo(handle->easy, CURLINFO_OS_ERRNO, &number);
-    if (code == CURLE_COULDNT_CONNECT && number != 0) {
-        detail = rsc_strerror((int)number, text, sizeof text);
+    const char *problem = row->problem;
+    if (code == CURLE_COULDNT_CONNECT) {
+        problem = transfer->origin->proxied ? "could not connect to the proxy to" : problem;
+        detail = number == 0 ? detail : rsc_strerror((int)number, text, sizeof text);
     }
     enum rsc_phase phase = phase_of(transfer);
     fail(transfer, row->kind, row->kind == RSC_TLS && phase == RSC_PHASE_CONNECT ? RSC_PHASE_TLS : phase);
-    explain(transfer, "%s %s (%s)", row->problem, peer, detail);
+    explain(transfer, "%s %s (%s)", problem, peer, detail);
 }
 
 /* Starting */

@@ -15,6 +15,9 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#    include <sys/random.h>
+#endif
 
 #include "riskscreen.h"
 
@@ -92,8 +95,8 @@ static int system_restrict(lua_State *L) {
     return push_result(L, fstat(descriptor, &status) == 0 && fchmod(descriptor, status.st_mode & 0640) == 0);
 }
 
-/* system.stat(path_or_file): "file", "directory", "pipe", or "device" for all others, also behind a link; the
- * permission bits; and of a file a text that is the same for all of its names. */
+/* system.stat(path_or_file): its kind, also behind a link, which is "file", "directory", "pipe", or "device" for all
+ * others; its permission bits; and of a file its identity, a text that all of its names share. */
 static int system_stat(lua_State *L) {
     struct stat status;
     bool is_path = lua_type(L, 1) == LUA_TSTRING;
@@ -226,6 +229,18 @@ static int system_process(lua_State *L) {
     return 1;
 }
 
+/* system.random(bytes): a text from the system's random source, which needs no descriptor. */
+static int system_random(lua_State *L) {
+    char bytes[256]; /* as much as getentropy gives at once */
+    size_t count = (size_t)luaL_checkinteger(L, 1);
+    luaL_argcheck(L, count <= sizeof bytes, 1, "at most 256 bytes");
+    if (getentropy(bytes, count) != 0) {
+        return push_result(L, false);
+    }
+    lua_pushlstring(L, bytes, count);
+    return 1;
+}
+
 /* system.variables(): the names of the environment's variables. */
 static int system_variables(lua_State *L) {
     lua_newtable(L);
@@ -244,7 +259,8 @@ int luaopen_riskscreen_system(lua_State *L) {
         {"version", system_version},     {"link_target", system_link_target},
         {"make_like", system_make_like}, {"catch_end", system_catch_end},
         {"ending", system_ending},       {"process", system_process},
-        {"variables", system_variables}, {NULL, NULL},
+        {"random", system_random},       {"variables", system_variables},
+        {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Connections */
 
@@ -62,30 +63,43 @@ void *rsc_server_on_target(void *server, const char *target, struct MHD_Connecti
     return connection == NULL ? NULL : rsc_exchange_new(connection, target == NULL ? "" : target);
 }
 
-static enum MHD_Result refuse_too_large(struct MHD_Connection *handle) {
+/* Replies without a body. Before the request's body is read, libmicrohttpd then closes the connection. */
+static enum MHD_Result refuse(struct MHD_Connection *handle, unsigned status) {
     struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (response == NULL) {
         return MHD_NO;
     }
-    enum MHD_Result queued = MHD_queue_response(handle, MHD_HTTP_CONTENT_TOO_LARGE, response);
+    enum MHD_Result queued = MHD_queue_response(handle, status, response);
     MHD_destroy_response(response);
     return queued;
 }
 
-/* Checks the announced length. A body that is too large is read and discarded before status 413. A client that sent
- * Expect, or has more than RSC_SERVER_MAX_DISCARD bytes to send, gets 413 at once and loses the connection. */
+static enum MHD_Result count_length(void *count, enum MHD_ValueKind kind, const char *name, const char *value) {
+    (void)kind, (void)value;
+    *(int *)count += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    return MHD_YES;
+}
+
+/* Checks the announced length; of two lengths, a proxy before this server may have believed the other one. A body that
+ * is too large is read and discarded before status 413. A client that sent Expect, or has more than
+ * RSC_SERVER_MAX_DISCARD bytes to send, gets 413 at once and loses the connection. */
 static enum MHD_Result check_head(struct rsc_exchange *exchange, struct MHD_Connection *handle) {
     const char *announced = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     const char *expect = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
     errno = 0;
     unsigned long long length = announced == NULL ? 0 : strtoull(announced, NULL, 10);
+    int lengths = 0;
+    (void)MHD_get_connection_values(handle, MHD_HEADER_KIND, &count_length, &lengths);
     exchange->begun = true;
+    if (lengths > 1) {
+        return refuse(handle, MHD_HTTP_BAD_REQUEST);
+    }
     if (errno == 0 && length <= exchange->body.limit) {
         return MHD_YES;
     }
     exchange->too_large = true;
     if (expect != NULL || errno != 0 || length > RSC_SERVER_MAX_DISCARD) {
-        return refuse_too_large(handle);
+        return refuse(handle, MHD_HTTP_CONTENT_TOO_LARGE);
     }
     return MHD_YES;
 }
@@ -138,7 +152,7 @@ static enum MHD_Result copy_header(void *context, enum MHD_ValueKind kind, const
 
 static enum MHD_Result complete(struct rsc_exchange *exchange, struct MHD_Connection *handle, const char *method) {
     if (exchange->too_large) {
-        return refuse_too_large(handle);
+        return refuse(handle, MHD_HTTP_CONTENT_TOO_LARGE);
     }
     exchange->method = strdup(method);
     if (exchange->method == NULL) {

@@ -145,14 +145,16 @@ function M.ends_run(err)
   return err ~= nil and lasting[err.kind] == true
 end
 
----What a pcall has returned: its value; or nil and an error object. Any other failure is raised again.
+---What a pcall has returned: its value and error; or nil and the error object that was raised. Any other failure is
+---raised again.
 ---@param ok boolean
 ---@param value any
+---@param err? riskscreen.Error
 ---@return any value
 ---@return riskscreen.Error|nil err
-function M.result(ok, value)
+function M.result(ok, value, err)
   if ok then
-    return value
+    return value, err
   elseif M.is(value) then
     return nil, value
   end

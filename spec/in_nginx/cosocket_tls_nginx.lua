@@ -83,7 +83,7 @@ describe("TLS over a cosocket", function()
       local reply, failure = send_to(name)
       assert.is_nil(reply)
       assert_tls(failure, "tls")
-      local why = failure.message:match "^could not verify the certificate of localhost:443 %((.-)%)"
+      local why = failure.message:match "^could not verify the certificate of localhost:443 at /%S+ %((.-)%)"
       -- When the server answers at once, nginx does not say.
       assert.is_true(why == "the certificate was refused" or why:find(words) ~= nil, failure.message)
     end)

@@ -526,6 +526,20 @@ describe("the gate", function()
     assert.equal(2, #running.service:requests())
   end)
 
+  it("says which texts cannot be purged, as they come from a URL", function()
+    start(GATE, { ["/withdraw"] = ENFORCE })
+    local purge = "local ok, err = gate:purge((...)[1], (...)[2]) return ok, err and err.kind, err and err.message"
+    for problem, given in pairs {
+      ["is an address of no network"] = { addresses["high-eth"]:sub(1, -2) },
+      ["expected an address and, at most, a network"] = { addresses["high-eth"], "nowhere" },
+      ["expected an address and, at most"] = {},
+    } do
+      local ok, kind, message = running.nginx:eval(purge, given)
+      assert.same({ nil, "invalid_argument" }, { ok, kind })
+      assert.matches(problem, message, 1, true)
+    end
+  end)
+
   it("needs no shared dict", function()
     start("gate = new_gate { network = 'eth', dict = false }", { ["/withdraw"] = ENFORCE })
     assert.equal(200, status_of(to "clean-eth"))
@@ -689,6 +703,8 @@ describe("the gate", function()
       ["redis needs a client with `identity`"] = "{ dict = 'riskscreen', redis = " .. redis .. own,
       ["dict needs a client with `identity`"] = "{ dict = 'riskscreen'" .. own,
       ["dict needs a client with `identity`: "] = "{ dict = 'riskscreen'" .. transport,
+      ["redis%.key is required %(got nil; if it comes from os%.getenv"] = "{ dict = 'riskscreen', redis = { url = 'x' }"
+        .. rest,
       ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
       ["max_body beside json or form only"] = "{ address = { argument = 'x', max_body = 5 }" .. rest,
       ["max_body between 1 and 16777216 bytes"] = "{ address = { json = 'x', max_body = 0.5 }" .. rest,

@@ -319,7 +319,7 @@ describe("the journal of a gate", function()
     nginx.wait_for("nginx to end", function()
       return not running.nginx:master()
     end)
-    local expected = "%[error%][^\n]*No such file or directory; of this worker 2 decisions wait, and 2 are lost"
+    local expected = "%[error%][^\n]*No such file or directory; of this worker 0 decisions wait, and 2 are lost"
     assert.matches(expected, running.nginx:log())
     local ending = running
     running = nil

@@ -113,6 +113,9 @@ describe("the status of addresses and transactions", function()
     status, _, err = run { "call", "getAddressRisk", "address=" .. CLEAN, "address=" .. HACK, "-n", "eth", "--sandbox" }
     assert.equal(4, status)
     assert.matches("address is given twice", err, 1, true)
+    status, _, err = run { "score", CLEAN, "-n", "eth", "--sandbox" }
+    assert.equal(4, status)
+    assert.matches("an argument must be name=value, such as network=eth", err, 1, true)
   end)
 
   it("is not 0 by --fail-on where nothing is configured", function()

@@ -187,9 +187,11 @@ describe("a file of rows in the command", function()
     assert.equal(2, status)
     local actions = {}
     for line in out:gmatch "[^\n]+" do
-      actions[#actions + 1] = cjson.decode(line).action
+      local record = cjson.decode(line)
+      actions[#actions + 1] = record.action .. " " .. record.source
     end
-    assert.same({ "block", "block", "block", "block", "block", "allow" }, actions)
+    local listed = "block list"
+    assert.same({ listed, listed, listed, listed, listed, "allow sandbox" }, actions)
   end)
 
   it("tells on stderr that a list was not loaded again, or holds rows that are no entries", function()

@@ -128,7 +128,7 @@ local pages = {
   ["riskscreen.ScorePolicyOptions"] = "transactions.md#decide-by-scores",
   ["riskscreen.InboxOptions"] = "options.md#inbox",
   ["riskscreen.nginx.GateOptions"] = "nginx.md#options-of-a-gate",
-  ["riskscreen.nginx.InboxOptions"] = "nginx.md#options-of-the-inbox",
+  ["riskscreen.nginx.InboxOptions"] = "nginx-library.md#options-of-the-inbox",
   ["riskscreen.sandbox.Fault"] = "sandbox.md#faults",
   ["riskscreen.sandbox.Manner"] = "sandbox.md#webhooks",
 }

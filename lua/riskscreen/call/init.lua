@@ -43,9 +43,11 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field permit riskscreen.Permit|false of the attempt
 ---@field gave_up? string why there was no further attempt
 ---@field abandon fun(self)
+---@field abandoned? boolean its task is ending
 
 -- Ends a call when its task is cancelled.
 local function abandon(call)
+  call.abandoned = true
   call.state.stats:finish(call, call.route.label, "cancelled")
   if call.permit then
     call.state.breaker:forget(call.permit)

@@ -13,6 +13,9 @@ local transport_kinds = tables.set { "network", "timeout", "tls", "protocol", "c
 -- The phases that a failure may name.
 local phases = tables.set { "queue", "name_lookup", "connect", "tls", "first_byte", "body" }
 
+-- PUC Lua 5.1 cannot wait inside pcall. There the error of a transport is the caller's.
+local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
+
 local M = {}
 
 local function is_reply(value)
@@ -26,6 +29,20 @@ local function failure_error(failure, redact)
   end
   local fields = { sent = failure.sent ~= false, phase = phases[failure.phase] and failure.phase }
   return errors.new(failure.kind, redact(tostring(failure.message)), fields)
+end
+
+-- Calls the operator's transport. The end of the task is raised on: it has abandoned the call.
+local function ask(call, request)
+  if is_puc_5_1 then
+    return call.state.transport(request)
+  end
+  local ok, reply, failure = pcall(call.state.transport, request)
+  if ok then
+    return reply, failure
+  elseif call.abandoned then
+    error(reply, 0)
+  end
+  return nil, { kind = "protocol", message = "the transport raised an error: " .. tostring(reply):match "^[^\n]*" }
 end
 
 local function tell_request(call, timeout, hedged, fresh)
@@ -125,8 +142,7 @@ function M.send(call, at, hedged, fresh)
     local rest = not hooks.response and (value_only and "text" or "head") or nil
     reply, failure = transport(built, key, timeout, connect_timeout, fresh, rest, call.target)
   else
-    -- The operator's transport.
-    reply, failure = transport {
+    reply, failure = ask(call, {
       method = built.method,
       target = call.target,
       headers = with_key(built.headers, key),
@@ -136,7 +152,7 @@ function M.send(call, at, hedged, fresh)
       replay = built.replay,
       fresh = fresh or nil,
       keep_null = built.keep_null,
-    }
+    })
   end
   local answered = state.runtime.now()
   if not reply or not (takes_parts or is_reply(reply)) then

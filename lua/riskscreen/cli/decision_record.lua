@@ -100,7 +100,7 @@ function M.record(decision, client, source, meta)
     entity = type(entity) == "table" and entity.entityName and hide(entity.entityName) or nil,
     error = decision.error and decision.error.kind or nil,
     degraded = decision.degraded or nil,
-    source = source,
+    source = source and (decision.source or source), -- a local list answers in the place of the sandbox
     meta = meta,
   }
 end

@@ -220,17 +220,13 @@ end
 
 -- The verb whose name the arguments begin with, or nil.
 local function named(list, arguments)
-  local words = {}
+  local words, names = {}, tables.set(tables.pluck(list, "name"))
   for _, argument in ipairs(arguments) do
-    if not argument:find "^%-" then
-      words[#words + 1] = argument
-    end
+    words[#words + 1] = not argument:find "^%-" and argument or nil
   end
-  for _, command in ipairs(list) do
-    if command.name == words[1] or command.name == (words[1] or "") .. " " .. (words[2] or "") then
-      return command.name
-    end
-  end
+  local first = words[1] or ""
+  local both = first .. " " .. (words[2] or "")
+  return names[first] and first or names[both] and both or nil
 end
 
 ---Runs the command.

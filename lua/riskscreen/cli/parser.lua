@@ -53,11 +53,7 @@ end
 function M.meaning(option)
   local doc = option.doc:gsub("`", "")
   if option.values then
-    local shown = {}
-    for index, value in ipairs(option.values) do
-      shown[index] = tostring(value)
-    end
-    doc = ("%s One of %s."):format(doc, table.concat(shown, ", "))
+    doc = ("%s One of %s."):format(doc, table.concat(option.values, ", "))
   end
   if option.default ~= nil and type(option.default) ~= "table" and type(option.default) ~= "boolean" then
     doc = ("%s Default: %s."):format(doc, tostring(option.default))

@@ -5,7 +5,10 @@ local WIDEST_BAR = 30 -- columns
 
 local M = {}
 
-local function grouped(number)
+---A number with a comma at each thousand.
+---@param number integer
+---@return string
+function M.grouped(number)
   local text = ("%d"):format(number)
   local count
   repeat
@@ -13,8 +16,6 @@ local function grouped(number)
   until count == 0
   return text
 end
-
-M.grouped = grouped
 
 ---A duration for people: "1:02:03" or "0:42".
 ---@param seconds number
@@ -35,7 +36,7 @@ end
 function M.counts(counts, separator)
   local parts = {}
   for _, action in ipairs { "allow", "review", "block", "unknown" } do
-    parts[#parts + 1] = ("%s %s"):format(action, grouped(counts[action] or 0))
+    parts[#parts + 1] = ("%s %s"):format(action, M.grouped(counts[action] or 0))
   end
   return table.concat(parts, separator or ", ")
 end
@@ -46,8 +47,8 @@ end
 ---@return string
 function M.line(now, columns)
   local room = columns - 1
-  local percent = now.share and ("%3d%%"):format(math.floor(now.share * 100)) or grouped(now.rows) .. " rows"
-  local rate = ("  %s/s"):format(grouped(math.floor(now.rate + 0.5)))
+  local percent = now.share and ("%3d%%"):format(math.floor(now.share * 100)) or M.grouped(now.rows) .. " rows"
+  local rate = ("  %s/s"):format(M.grouped(math.floor(now.rate + 0.5)))
   local left = now.left and ("  %s left"):format(M.duration(now.left)) or ""
   local line, counts = percent .. rate .. left, "  " .. M.counts(now.counts, " ")
   if #line + #counts <= room then

@@ -97,7 +97,7 @@ local function check_fields(specs, value, prefix, noun, check_value, extend)
   for _, field in ipairs(fields.required) do
     local path = prefix .. field.spec.name
     if value[field.spec.name] == nil and field.position < wrong_position then
-      return problem(path, path .. " is required")
+      return problem(path, path .. " is required" .. (field.spec.remedy or ""))
     end
   end
   if first_wrong then

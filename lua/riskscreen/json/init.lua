@@ -20,10 +20,18 @@ local M = {
 ---@type fun(value: any): string|nil, string|nil
 M.encode = json.encode
 
----A new empty table that is encoded as `[]`; without it an empty table is an object.
+---Marks a list, so that it is encoded as `[]` also where it is empty; any other empty table is an object.
+---@generic T: table
+---@param list T
+---@return T
+function M.array(list)
+  return setmetatable(list, empty_array_mt)
+end
+
+---A new empty list that is encoded as `[]`.
 ---@return table
 function M.empty_array()
-  return setmetatable({}, empty_array_mt)
+  return M.array {}
 end
 
 ---Whether a decoded table was an array: one with elements, or an empty one that the decoder or `empty_array` marked.

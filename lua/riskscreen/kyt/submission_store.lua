@@ -233,18 +233,14 @@ end
 function M.of_submission(state, submission)
   return {
     forget = function()
-      local ok, forgotten, err = pcall(function()
+      return errors.result(pcall(function()
         for entry in M.each(state) do
           if entry and submissions.serves(entry.content.submission, submission) then
             return entry:forget()
           end
         end
         return true
-      end)
-      if not ok then
-        return errors.result(ok, forgotten)
-      end
-      return forgotten, err
+      end))
     end,
   }
 end

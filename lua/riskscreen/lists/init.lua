@@ -5,6 +5,7 @@ local builder = require "riskscreen.lists.build"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.lists.file"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local texts = require "riskscreen.lists.text"
 
@@ -264,15 +265,10 @@ function M.open(settings, now, clock, level, patience)
     has_allow = settings.allow[1] ~= nil,
     reported = {},
   }, Lists)
+  local of_files = { level = level, max_shrink = settings.max_shrink, now = now, dict = settings.dict }
   for _, kind in ipairs { "deny", "allow" } do
     for _, path in ipairs(settings[kind]) do
-      local file, fault = files.open(path, {
-        kind = kind,
-        level = level,
-        max_shrink = settings.max_shrink,
-        now = now,
-        dict = settings.dict,
-      })
+      local file, fault = files.open(path, tables.merge(of_files, { kind = kind }))
       if not file then
         return nil, fault
       end

@@ -31,8 +31,8 @@ local M = {}
 ---@field line fun(): integer
 ---@field party table the entry that is read: its number and name
 ---@field id table of sdn.xml: the kind and the number of the identifier that is read
----@field symbols table<string, string|function> of sdn_advanced.xml: symbols by the number of a feature's type, or a
----function that reports an address of an unknown kind
+---@field kinds table<string, string> of sdn_advanced.xml: kinds of identifiers by the number of a feature's type
+---@field kind? string of sdn_advanced.xml: the kind of the identifier that is read
 ---@field element? string the innermost element, until another one begins or ends in it
 ---@field content string[] its text
 
@@ -53,16 +53,14 @@ local function emit(state, symbol, address)
   }
 end
 
--- The symbol of a kind of identifier. One that is nearly such a kind is reported: its addresses are left out.
-local function symbol_of(state, kind)
-  local symbol = kind:match(PREFIX)
-  local plain = text.lower(kind):gsub("%s+", " ")
-  if not symbol and (plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto") then
-    return nil, function()
-      state.sink.skipped(kind, "the spelling of this identifier is not known", true)
-    end
+-- Takes an identifier that is an address. One whose kind is nearly that of addresses is left out and reported.
+local function take(state, kind, content)
+  local symbol, plain = kind:match(PREFIX), text.lower(kind):gsub("%s+", " ")
+  if symbol then
+    emit(state, symbol, content)
+  elseif plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto" then
+    state.sink.skipped(kind, "the spelling of this identifier is not known", true)
   end
-  return symbol
 end
 
 -- What the elements of a file do at their start, with their attributes, and at their end, with their text.
@@ -97,12 +95,7 @@ function simple.finish.idNumber(state, content)
 end
 
 function simple.finish.id(state)
-  local symbol, report = symbol_of(state, state.id.kind or "")
-  if symbol then
-    emit(state, symbol, state.id.number or "")
-  elseif report then
-    report()
-  end
+  take(state, state.id.kind or "", state.id.number or "")
   state.id = {}
 end
 
@@ -111,8 +104,7 @@ function advanced.start.FeatureType(state, attributes)
 end
 
 function advanced.finish.FeatureType(state, content)
-  local symbol, report = symbol_of(state, content or "")
-  state.symbols[state.id] = symbol or report
+  state.kinds[state.id] = content or ""
 end
 
 function advanced.start.DistinctParty(state, attributes)
@@ -131,19 +123,17 @@ function advanced.finish.NamePartValue(state, content)
 end
 
 function advanced.start.Feature(state, attributes)
-  state.symbol = state.symbols[attributes.FeatureTypeID or ""]
+  state.kind = state.kinds[attributes.FeatureTypeID or ""]
 end
 
 function advanced.finish.VersionDetail(state, content)
-  if type(state.symbol) == "function" then
-    state.symbol()
-  elseif state.symbol then
-    emit(state, state.symbol, content or "")
+  if state.kind then
+    take(state, state.kind, content or "")
   end
 end
 
 function advanced.finish.Feature(state)
-  state.symbol = nil
+  state.kind = nil
 end
 
 local function new_parser(lxp, state)
@@ -205,23 +195,20 @@ function M.load(read, sink)
     return nil, "reading XML needs lua-expat: install it with luarocks install luaexpat, or Debian's package lua-expat"
   end
   local parser
-  local state = { sink = sink, party = {}, id = {}, symbols = {}, content = {}, size = 0 }
+  local state = { sink = sink, party = {}, id = {}, kinds = {}, content = {}, size = 0 }
   function state.line()
     return (parser:pos())
   end
   parser = new_parser(lxp, state)
-  local ok, problem = true, nil
-  while ok do
-    local piece, failure = read()
+  local ok, problem, piece, failure
+  repeat
+    piece, failure = read()
     if failure then
       ok, problem = nil, failure
     else
       ok, problem = feed(parser, piece)
     end
-    if not piece then
-      break
-    end
-  end
+  until not (ok and piece)
   pcall(parser.close, parser)
   return ok, problem
 end

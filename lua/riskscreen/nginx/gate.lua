@@ -298,8 +298,12 @@ end
 ---@return riskscreen.Error|nil err
 function Gate:purge(address, network)
   local context = self.context
-  if not addresses.keys(address, network) then
-    error("purge: expected an address and, at most, a network", 2)
+  local fault = not addresses.keys(address, network) and "purge: expected an address and, at most, a network"
+    or context.is_canonical
+      and not addresses.networks_of(address, "format")[1]
+      and ("purge: %s is an address of no network"):format(text.show(address))
+  if fault then
+    return nil, errors.new("invalid_argument", fault, { field = "address" })
   end
   local told, problem = true, nil
   if context.fleet then

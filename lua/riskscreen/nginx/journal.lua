@@ -71,8 +71,8 @@ local function sleeper(self)
   end
 end
 
--- Counts and tells that decisions cannot be written, or that `total` of them are lost by now.
-local function alarm(self, total, failure)
+-- Counts and tells that decisions cannot be written: `waiting` of them, and that `total` are lost by now.
+local function alarm(self, total, failure, waiting)
   local lost = math.max(total - self.lost, 0)
   self.recorder:count("recorded", lost > 0 and "lost" or "failed", math.max(lost, 1))
   self.lost = self.lost + lost
@@ -80,7 +80,7 @@ local function alarm(self, total, failure)
   if ngx.now() >= (self.alarm_at[reason] or 0) then
     self.alarm_at[reason] = ngx.now() + ALARM_EVERY
     local figures = "; of this worker %d decisions wait, and %d are lost"
-    ngx.log(ngx.ERR, "riskscreen: ", tostring(failure), figures:format(self.journal:stats().waiting, self.lost))
+    ngx.log(ngx.ERR, "riskscreen: ", tostring(failure), figures:format(waiting, self.lost))
   end
 end
 
@@ -113,7 +113,7 @@ function Journal:finish()
   local stats = self.journal:stats()
   if stats.waiting > 0 then
     self.alarm_at = {}
-    alarm(self, stats.lost + stats.waiting, err)
+    alarm(self, stats.lost + stats.waiting, err, 0)
   end
 end
 
@@ -177,7 +177,7 @@ local function unwritable(path)
     file:close()
     message = not is_there and select(2, os.remove(tried)) or nil
   end
-  return message
+  return message and path .. message:sub(#tried + 1)
 end
 
 -- Why the journal cannot be written, as far as the master can tell.
@@ -217,7 +217,7 @@ function M.new(settings, recorder, hide)
     lock_timeout = LOCK_TIMEOUT,
     sleep = sleeper(self),
     on_failure = function(failure)
-      alarm(self, self.journal:stats().lost, failure)
+      alarm(self, self.journal:stats().lost, failure, self.journal:stats().waiting)
     end,
   }
   local problem

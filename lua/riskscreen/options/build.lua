@@ -7,13 +7,19 @@ local SHORTEST_WAIT = 0.001 -- seconds
 local MAX_CONCURRENCY = 1024
 local SHORTEST_KEY = 16 -- bytes of a key that signs
 
-local M = { LONGEST_WAIT = LONGEST_WAIT, SHORTEST_WAIT = SHORTEST_WAIT }
+local M = {
+  LONGEST_WAIT = LONGEST_WAIT,
+  SHORTEST_WAIT = SHORTEST_WAIT,
+  ---After "is required": why an option may be missing that programs take from the environment.
+  NO_VARIABLE = " (got nil; if it comes from os.getenv, is the environment variable set?)",
+}
 
 ---@class riskscreen.Option
 ---@field name string
 ---@field type string a Lua type, "integer" or "any"; several are joined by "|"
 ---@field default? any
 ---@field required? boolean
+---@field remedy? string after "is required"
 ---@field minimum? number
 ---@field maximum? number
 ---@field unit? string of the number
@@ -223,9 +229,10 @@ end
 
 ---The same entry, required.
 ---@param option riskscreen.Option
+---@param remedy? string
 ---@return riskscreen.Option
-function M.required(option)
-  option.required = true
+function M.required(option, remedy)
+  option.required, option.remedy = true, remedy
   return option
 end
 

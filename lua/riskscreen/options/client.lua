@@ -131,7 +131,8 @@ M.options = tables.concat({
       "string|function",
       http.access_key,
       "The access key, of at least 8 bytes, or a function that returns it before every request."
-    )
+    ),
+    build.NO_VARIABLE
   ),
   build.seconds("timeout", 10, "Time limit of a whole call."),
   build.seconds("attempt_timeout", nil, "Time limit of one request of a call; by default that of the call."),
@@ -190,7 +191,8 @@ M.options = tables.concat({
   ),
   build.callback(
     "transport",
-    "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure."
+    "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure. What it raises "
+      .. "fails the call, but not on PUC Lua 5.1."
   ),
   build.text(
     "identity",
@@ -245,10 +247,6 @@ local function has_foreign_inbox(settings)
   return owner and settings.account and owner ~= settings.account
 end
 
-local function missing(name)
-  return name .. " is required (got nil; if it comes from os.getenv, is the environment variable set?)"
-end
-
 ---The checked options of a client.
 ---@param options table
 ---@param client_runtime? { name?: string, shared_dict?: fun(name: string): table|nil } for defaults and shared state
@@ -258,10 +256,9 @@ function M.check(options, client_runtime)
   client_runtime = client_runtime or {}
   local settings, problem = check.options(M.options, options)
   if not settings then
-    local lacks_key = problem.field == "access_key" and options.access_key == nil
-    return nil, lacks_key and missing "access_key" or problem.message
+    return nil, problem.message
   elseif not settings.base_url and not settings.transport then
-    return nil, missing "base_url"
+    return nil, "base_url is required" .. build.NO_VARIABLE
   elseif is_exposed_by_proxy(settings) then
     return nil, "a proxy on another machine needs an https base_url: it would be sent the access key in plain text"
   elseif settings.client_key and not settings.client_cert then

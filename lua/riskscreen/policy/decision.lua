@@ -1,6 +1,7 @@
 -- The one constructor of decisions, and the order of their actions. A decision is a plain table that prints as a line
 -- a person can read.
 local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -146,7 +147,7 @@ function M.reasons(decision, is_sandbox)
   if is_sandbox then
     reasons[#reasons + 1] = SIMULATED
   end
-  return reasons
+  return json.array(reasons)
 end
 
 ---The risks of a decision as texts such as "high / hack", sorted, each once.
@@ -160,7 +161,7 @@ function M.risks(decision, hide)
       risks[hide(tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType))] = true
     end
   end
-  return tables.sorted_keys(risks)
+  return json.array(tables.sorted_keys(risks))
 end
 
 ---A copy of a decision, with reasons of its own. The record is the same table.

@@ -167,11 +167,10 @@ end
 
 local function outcome_of(self, decision, identity)
   local state = state_of(self)
-  local reasons, risks = decisions.reasons(decision, state.is_sandbox), decisions.risks(decision, state.hide_key)
   return {
     action = decision.action,
-    reasons = reasons[1] and reasons or json.empty_array(),
-    risks = risks[1] and risks or json.empty_array(),
+    reasons = decisions.reasons(decision, state.is_sandbox),
+    risks = decisions.risks(decision, state.hide_key),
     error = decision.error and decision.error.kind or nil,
     identity = identity,
     time = os.time(),

@@ -189,6 +189,7 @@ function Rows:dialect_of(row, has_quotes)
     local nearest = not missing and text.nearest(plain_name(word), names_of.address)
     advice = nearest and ("; did you mean '%s'?"):format(nearest) or advice
   end
+  advice = row:find "^sep=.$" and ", a line of Excel's own: remove it" or advice
   missing = text.show(missing or "address")
   return nil,
     ("the file has no column %s, and its first line is: %s%s"):format(missing, text.printable(row, 300), advice)

@@ -1,5 +1,6 @@
 -- Random numbers for jitter, and tokens that no other program has. math.random belongs to the program, and not every
 -- Lua seeds it.
+local optional = require "riskscreen.util.optional"
 local text = require "riskscreen.util.text"
 
 local MULTIPLIER, MODULUS = 16807, 2147483647 -- of Park and Miller; products stay exact in a double
@@ -22,10 +23,14 @@ end
 ---@param bytes? integer of randomness; by default 16
 ---@return string of hexadecimal digits, two for each byte
 function M.token(bytes)
-  local file = assert(io.open(SOURCE, "rb"))
-  file:setvbuf "no"
-  local content = file:read(bytes or 16)
-  file:close()
+  local system = optional "riskscreen.system" -- loaded late: not every program makes a token
+  local content = system and system.random(bytes or 16)
+  if not content then
+    local file = assert(io.open(SOURCE, "rb"))
+    file:setvbuf "no"
+    content = file:read(bytes or 16)
+    file:close()
+  end
   return text.hex(content)
 end
 
@@ -41,7 +46,7 @@ function M.jitter()
   local owner, generate = {}, nil
   return function()
     local is_forked = require "riskscreen.util.forked" -- only a program that waits loads it
-    generate = is_forked(owner) and M.new(M.seed()) or generate
+    generate = (is_forked(owner) or not generate) and M.new(M.seed()) or generate
     return generate()
   end
 end

@@ -61,7 +61,7 @@ M.options = tables.concat({
   ),
   build.group("webhook", {
     build.required(build.checked("url", "string", url_check, "Where changes are posted.")),
-    build.required(build.text("secret", build.forms.key, "The key of the signature.")),
+    build.required(build.text("secret", build.forms.key, "The key of the signature."), build.NO_VARIABLE),
     build.seconds("timeout", 10, "Time for one delivery."),
   }, "Post each change as JSON."),
   build.callback("on_failure", "on_failure(message): called when a change could not be delivered."),
@@ -137,10 +137,6 @@ local function shown(value)
   return value
 end
 
-local function list_of(texts)
-  return texts[1] and texts or json.empty_array()
-end
-
 -- The address could not be screened; the failure says nothing about it.
 local function has_failed(decision)
   return decision.action == "unknown" and decision.error ~= nil and decision.error.kind ~= "invalid_argument"
@@ -149,9 +145,9 @@ end
 -- The entry of an address after a screening: its verdict, the one before, and how many rows name it.
 local function screened(self, decision, before)
   local state = calls.state_of(self.client)
-  local risks = list_of(decisions.risks(decision, state.hide_key))
+  local risks = decisions.risks(decision, state.hide_key)
   local entry = { cycle = self.cycle.number, action = decision.action, risks = risks }
-  entry.reasons = list_of(decisions.reasons(decision, state.is_sandbox))
+  entry.reasons = decisions.reasons(decision, state.is_sandbox)
   local known = before and before.action and tables.pick(before, { "action", "risks" }) or nil
   entry.known, entry.rows = known, 0
   entry.rows_before = before and before.rows -- 0.9.0 kept none
@@ -193,7 +189,7 @@ local function change_of(self, entry, row)
     action = entry.action,
     before = before and before.action,
     risks = entry.risks,
-    risks_before = before and list_of(before.risks),
+    risks_before = before and before.risks,
     reasons = entry.reasons,
   })
 end

@@ -38,7 +38,8 @@ local secret_fields = {
       "string|table",
       secret_values,
       "The secret, or several of which any will do, so that it can be changed."
-    )
+    ),
+    build.NO_VARIABLE
   ),
   { name = "header", type = "string", doc = "The header that carries it." },
   { name = "query", type = "string", doc = "The query parameter that carries it." },

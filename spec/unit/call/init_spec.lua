@@ -674,10 +674,11 @@ describe("a client's statistics", function()
     assert.near(0.4, requests.max, 1e-9)
   end)
 
-  it("no longer count a call that its transport has left with an error", function()
+  it("no longer count a call under way that its transport has left with an error", function()
+    local raises = _VERSION == "Lua 5.1" and not rawget(_G, "jit") -- to the caller
     local scene = new { "broken" }
     for _ = 1, 3 do
-      assert.is_false(pcall(scene.risk))
+      assert.equal(not raises, (pcall(scene.risk)))
     end
     scene.plan[1] = answer()
     assert(scene.risk())
@@ -685,7 +686,11 @@ describe("a client's statistics", function()
     collectgarbage()
     collectgarbage()
     local stats = scene.client:stats()
-    assert.same({ 5, 2, 0, 0, 0 }, { stats.calls, stats.succeeded, stats.failed, stats.cancelled, stats.in_flight })
+    local failed = raises and 0 or 3
+    assert.same(
+      { 5, 2, failed, 0, 0 },
+      { stats.calls, stats.succeeded, stats.failed, stats.cancelled, stats.in_flight }
+    )
   end)
 
   it("hold the status of its limit and its circuit", function()

@@ -99,6 +99,10 @@ describe("the configuration", function()
     write("default.conf", "timeout 4")
     _, _, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })
     assert.matches("must be 'name = value'", err, 1, true)
+    write("default.conf", "timeout = 4\nlists.deny = a\nlists.deny = b\ntimeout = 5\n")
+    status, _, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })
+    assert.equal(4, status)
+    assert.matches(("timeout is given twice (%s:1, %s:4)"):format(path, path), err, 1, true)
   end)
 
   it("shows no line, pair or name of a setting that may be a key", function()
@@ -228,12 +232,8 @@ describe("the configuration", function()
     assert.equal("1", rows.timeout.value)
   end)
 
-  it("refuses a setting that is given twice, unless its values add up", function()
-    local path = write("twice.conf", "timeout = 1\nlists.deny = a\nlists.deny = b\ntimeout = 2\n")
-    local status, _, err = run { "config", "show", "--profile", path }
-    assert.equal(4, status)
-    assert.matches(("timeout is given twice (%s:1, %s:4)"):format(path, path), err, 1, true)
-    status, _, err = run { "config", "show", "--set", "policy=a", "--set", "policy=b" }
+  it("refuses a setting that --set gives twice, unless its values add up", function()
+    local status, _, err = run { "config", "show", "--set", "policy=a", "--set", "policy=b" }
     assert.equal(4, status)
     assert.matches("policy is given twice (--set, --set)", err, 1, true)
     local rows = shown({ "--set", "lists.deny=a", "--set", "lists.deny=b", "--set", "timeout=1", "--timeout", "2" }, {})

@@ -357,7 +357,7 @@ describe("screen --file", function()
 
   it("copies no column of the file over a column of the results", function()
     local path = temporary.path "addresses.csv"
-    temporary.write(path, "address,network,action\n" .. address "type-hack" .. ",eth,allow\n")
+    temporary.write(path, "address,network,action,label\n" .. address "type-hack" .. ",eth,allow,x\n")
     for _, format in ipairs { "--csv", "--jsonl" } do
       local status, out, err = run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", "action", format }
       assert.equal(4, status)
@@ -365,6 +365,8 @@ describe("screen --file", function()
       assert.matches("--keep: the results have a column 'action' of their own", err, 1, true)
     end
     assert.equal(4, (run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", "network,time" }))
+    local _, _, err = run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", "label,label" }
+    assert.matches("--keep: 'label' is given twice", err, 1, true)
   end)
 end)
 

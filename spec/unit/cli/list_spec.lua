@@ -43,7 +43,9 @@ describe("riskscreen list", function()
     })
     assert.is_false(json.decode(second).listed)
     assert.equal(0, (run { "list", "check", output, address(1), "-n", "bsc" }))
-    assert.equal(4, (run { "list", "check", output, "abc" }))
+    local failed, _, err = run { "list", "check", output, "abc" }
+    assert.equal(4, failed)
+    assert.matches("abc: it is an address of no network; -n NETWORK explains why", err, 1, true)
   end)
 
   it("names rows that are no entries, and has a status of its own for them", function()

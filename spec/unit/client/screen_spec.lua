@@ -250,6 +250,80 @@ describe("a screening", function()
   end)
 end)
 
+-- PUC Lua 5.1 cannot wait inside pcall, so there the error of a transport is the caller's.
+local on_others = _VERSION == "Lua 5.1" and not rawget(_G, "jit") and pending or it
+
+describe("a transport of the operator's own", function()
+  local KEY = "key-of-transport"
+
+  local function new(transport)
+    return riskscreen.new { access_key = KEY, transport = transport, retry = false }
+  end
+
+  for way, run in pairs {
+    outside_of_tasks = function(act)
+      act()
+    end,
+    in_a_task = riskscreen.run,
+  } do
+    on_others("that raises fails the call and leaves nothing under way, " .. way:gsub("_", " "), function()
+      local client = new(function(request)
+        error("cannot send " .. request.headers["X-Access-Key"])
+      end)
+      run(function()
+        local decision = client:screen { address = clean.address, network = "eth" }
+        assert.same({ "unknown", "protocol", true }, { decision.action, decision.error.kind, decision.error.sent })
+        assert.matches("the transport raised an error: .*cannot send %[redacted%]", decision.error.message)
+      end)
+      assert.equal(0, client:stats().in_flight)
+    end)
+  end
+
+  on_others("that raises while hedged fails the call", function()
+    local client = riskscreen.new {
+      access_key = KEY,
+      retry = false,
+      hedge = { delay = 0.001 },
+      transport = function()
+        riskscreen.sleep(0.01)
+        error "cannot send"
+      end,
+    }
+    riskscreen.run(function()
+      local record, err = client.kya:risk { address = clean.address, network = "eth" }
+      assert.same({ nil, "protocol" }, { record, err.kind })
+    end)
+    assert.equal(0, client:stats().in_flight)
+  end)
+
+  it("that waits ends with its task", function()
+    local client = new(function()
+      riskscreen.sleep(60)
+    end)
+    riskscreen.run(function()
+      local task = riskscreen.spawn(client.screen, client, { address = clean.address, network = "eth" })
+      riskscreen.sleep(0)
+      task:cancel()
+      local decision, err = task:await()
+      assert.same({ nil, "cancelled" }, { decision, err.kind })
+    end)
+    assert.equal(0, client:stats().in_flight)
+  end)
+
+  it("ends with the failure of a task that it has spawned", function()
+    local client = new(function()
+      riskscreen.spawn(error, "of the task", 0)
+      riskscreen.sleep(60)
+    end)
+    local ok, failure = pcall(riskscreen.run, function()
+      client:screen { address = clean.address, network = "eth" }
+    end)
+    assert.is_false(ok)
+    assert.matches("of the task", tostring(failure), 1, true)
+    assert.equal(0, client:stats().in_flight)
+  end)
+end)
+
 for _, way in ipairs(support.ways) do
   describe("client:screen " .. way.name, function()
     local connection, client, service

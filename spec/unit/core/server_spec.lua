@@ -350,6 +350,16 @@ describe("a request that the server refuses itself", function()
     assert_refused(client, 431)
   end)
 
+  it("has two lengths, of which a proxy before it may believe the other, and loses the connection", function()
+    local client = connect()
+    local head = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\nContent-Length: %d\r\n\r\n{}"
+    client:send(head:format(2 + #GET) .. GET)
+    assert_refused(client, 400)
+    settle()
+    assert.is_nil(server:next())
+    assert.equal("", client:receive_all())
+  end)
+
   it("is not HTTP", function()
     local client = connect()
     client:send("GET / HTTP/1.1\r\nHost: test\r\nno colon\r\n\r\n")

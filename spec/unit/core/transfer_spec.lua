@@ -772,6 +772,13 @@ describe("a failure", function()
     assert.matches("^could not connect to 127.0.0.1:%d+ %(Connection refused%)$", failure.message)
   end)
 
+  it("to connect to a proxy or a socket names them", function()
+    local _, failure = drive:result(send(origin_of("http://name.invalid", { proxy = refused_url() })))
+    assert.equal("could not connect to the proxy to name.invalid:80 (Connection refused)", failure.message)
+    _, failure = drive:result(send(origin_of("http://127.0.0.1:1", { unix_socket = "/nonexistent/socket" })))
+    assert.equal("could not connect to 127.0.0.1:1 at /nonexistent/socket (No such file or directory)", failure.message)
+  end)
+
   it("to find the host has the kind network and nothing was sent", function()
     local transfer = send(origin_of("http://name.invalid"))
     local _, failure = drive:result(transfer)

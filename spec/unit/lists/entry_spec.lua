@@ -32,6 +32,9 @@ describe("a row of a list", function()
   it("is refused for a time of expiry that is none", function()
     local wrong =
       { "2026-02-30", "31.12.2026", "never", "2026-12-31T12:00:00", "1970-01-01", 0, -1, 1, 20261231, 1e11, true }
+    wrong[#wrong + 1] = "1970-01-01T00:00:00Z"
+    wrong[#wrong + 1] = "1969-12-31T23:59:59Z"
+    wrong[#wrong + 1] = "2026-12-31T12:00:00+00:00"
     for _, time in ipairs { "24:00:00", "12:60:00", "12:00:61" } do
       wrong[#wrong + 1] = ("2026-12-31T%sZ"):format(time)
     end

@@ -53,6 +53,7 @@ describe("a file of rows", function()
     assert.same({ "2 q nil" }, (subjects("a,b\nq,r\n", { address_column = "A" })))
     assert.same({ "2 q r" }, (subjects("a,b\nq,r\n", { address_column = "A", network_column = "b" })))
     refused("a,b\n", "has no column 'c'; its columns are a, b", { address_column = "a", network_column = "c" })
+    refused("sep=;\naddress;network\n", "its first line is: sep=;, a line of Excel's own: remove it")
     refused("id,wallett\n1,2\n", "has no column 'address', and its first line is: id,wallett; did you mean 'wallet'?")
   end)
 

@@ -49,6 +49,43 @@ describe("a seed", function()
   end)
 end)
 
+describe("a program without a free descriptor", function()
+  it("makes tokens, waits before a retry, and records decisions", function()
+    local program = [[
+      local riskscreen = require "riskscreen"
+      local path = os.tmpname()
+      local journal = assert(riskscreen.journal.file(path))
+      local client = riskscreen.sandbox.client { journal = journal, retry = { base_delay = 0 } }
+      local warm = client:screen { address = ("0x%040x"):format(1), network = "eth" }
+      journal:close()
+      journal = assert(riskscreen.journal.file(path))
+      riskscreen.sleep(0.001) -- opens the loop
+      local service
+      client, service = riskscreen.sandbox.client { journal = journal, retry = { base_delay = 0 } }
+      service:fault { kind = "reset", count = 1 }
+      local held, file = {}, nil
+      repeat
+        file = io.open "/dev/null"
+        held[#held + 1] = file
+      until not file
+      local during = client:screen { address = ("0x%040x"):format(1), network = "eth" }
+      for _, file in pairs(held) do file:close() end
+      local after = client:screen { address = ("0x%040x"):format(1), network = "eth" }
+      print(warm.action, during.action, after.action, journal:stats().lost, journal:stats().written)
+    ]]
+    local path = os.tmpname()
+    local file = assert(io.open(path, "w"))
+    file:write(program)
+    file:close()
+    local lua = os.getenv "RISKSCREEN_LUA" or "lua5.4"
+    local pipe = io.popen(("ulimit -n 64; %s %s 2>&1"):format(lua, path))
+    local output = pipe:read "*a"
+    pipe:close()
+    os.remove(path)
+    assert.matches("allow\tallow\tallow\t1\t2\n", output, 1, true)
+  end)
+end)
+
 describe("a token", function()
   it("is another one each time, with as many bytes as asked for", function()
     local seen = {}

@@ -111,7 +111,7 @@ end
 -- The record of the first entry of a list about a text, on one network or on all whose format fits.
 local function find(list, address, network)
   local networks = network and { network } or addresses.networks_of(address)
-  local problem = not networks[1] and "it is an address of no network" or nil
+  local problem = not networks[1] and "it is an address of no network; -n NETWORK explains why" or nil
   for _, name in ipairs(networks) do
     local canonical, fault = addresses.validate(address, name)
     problem = problem or fault

@@ -54,7 +54,7 @@ local function named_values(list)
   for _, pair in ipairs(list) do
     local name, written = pair:match "^([%w_.-]+)=(.*)$"
     if not name then
-      status.misuse "an argument must be name=value"
+      status.misuse "an argument must be name=value, such as network=eth"
     elseif values[name] ~= nil then
       status.misuse(("%s is given twice"):format(name))
     elseif written:find "^[%[{]" then

@@ -50,15 +50,6 @@ local function screen_addresses(context, addresses)
   return worst
 end
 
--- A file without its flag would be taken for an address, and be unknown.
-local function refuse_files(arguments)
-  for _, argument in ipairs(arguments) do
-    if files.exists(argument) then
-      status.misuse(("%s is a file: screen its rows with --file %s"):format(argument, argument))
-    end
-  end
-end
-
 local function run(context)
   local given, options_given = context.arguments.address, context.options
   if options_given.file and given[1] then
@@ -73,7 +64,11 @@ local function run(context)
       status.misuse(option_of.flag(option.name) .. " needs --file")
     end
   end
-  refuse_files(given)
+  for _, argument in ipairs(given) do
+    if files.exists(argument) then -- it would be taken for an address, and be unknown
+      status.misuse(("%s is a file: screen its rows with --file %s"):format(argument, argument))
+    end
+  end
   return screen_addresses(context, given)
 end
 

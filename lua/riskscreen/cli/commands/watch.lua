@@ -109,22 +109,19 @@ local function run(context)
   inputs.open(context, options.file):close()
   local kept = status.ensure(store.sqlite(state_of(context)[1]))
   local watch = watch_in(kept)
-  local summary, failure, is_done
+  local function tell(summary)
+    context:warn(describe(summary))
+    return summary.finished and summary.waiting == 0 and summary.failed == 0 and status.done or status.unknown
+  end
+  local outcome, failure
   if options.once then
-    summary, failure = watch:once()
-    is_done = summary and summary.finished and summary.waiting == 0 and summary.failed == 0
+    outcome, failure = watch:once()
   else
-    summary, failure = watch:run(function(of_cycle)
-      context:warn(describe(of_cycle))
-    end)
-    is_done = true
+    outcome, failure = watch:run(tell)
   end
   kept:close()
-  status.ensure(summary, failure)
-  if options.once then
-    context:warn(describe(summary))
-  end
-  return is_done and status.done or status.unknown
+  status.ensure(outcome, failure)
+  return options.once and tell(outcome) or status.done
 end
 
 return {

@@ -93,11 +93,7 @@ function writers.json(self, record)
 end
 
 function finishers.json(self)
-  if self.single then
-    write(self, "\n")
-  else
-    write(self, self.count == 0 and "[]\n" or "\n]\n")
-  end
+  write(self, self.single and "\n" or self.count == 0 and "[]\n" or "\n]\n")
 end
 
 ---A new output. `context` says format, stream, width and colour.

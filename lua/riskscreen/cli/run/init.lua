@@ -475,8 +475,11 @@ function M.dry_run(context)
   figures.credits = cost and figures.calls * cost or nil
   figures.seconds = rate and figures.calls / rate or nil
   context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
-  if not (cost and rate) then
-    context:tell "credits need --cost, the price of a call, and seconds need --rate"
+  if not cost then
+    context:tell "credits need --cost, the price of a call"
+  end
+  if not rate then
+    context:tell "seconds need --rate"
   end
   return figures.invalid > 0 and status.invalid_rows or status.done
 end

@@ -34,9 +34,10 @@ function M.columns(keep, source, meta)
   for _, name in ipairs(keep or {}) do
     local plain = rows.plain_name(name) -- two columns that differ in their case could not be read again
     if own[plain] then
-      status.misuse(("--keep: the results have a column %s of their own"):format(text.show(plain)))
+      local fault = own[plain] == "kept" and "%s is given twice" or "the results have a column %s of their own"
+      status.misuse("--keep: " .. fault:format(text.show(plain)))
     end
-    own[plain], columns[#columns + 1] = true, { name = name }
+    own[plain], columns[#columns + 1] = "kept", { name = name }
   end
   return columns
 end
@@ -213,7 +214,7 @@ function M.open(run, path, identity)
   end
   local state = states.open(state_path)
   run.state = state
-  if resumes and state:has_begun() then
+  if resumes and state.progress then
     local began = state:identity()
     local difference = identities.difference(began, identity)
     if difference then

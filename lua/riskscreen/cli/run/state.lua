@@ -27,7 +27,7 @@ local store = require "riskscreen.store"
 ---@field chain? string of the digests of a pipe's rows up to the position
 
 ---@class riskscreen.cli.State
----@field progress riskscreen.cli.Progress
+---@field progress? riskscreen.cli.Progress none before the first run
 ---@field answers table<integer, riskscreen.cli.Answer> by the row's number: answers that are not in the output
 ---@field private quick? riskscreen.Store its changes outlast the process
 ---@field private durable? riskscreen.Store its changes outlast a power cut; they include those made by `quick`
@@ -93,12 +93,6 @@ function M.open(path)
   return self
 end
 
----Whether a run has begun here.
----@return boolean
-function State:has_begun()
-  return self.progress ~= nil
-end
-
 ---Forgets an earlier run.
 function State:clear()
   local answers = self.quick:space "answers"
@@ -106,10 +100,7 @@ function State:clear()
     answers:delete(key)
   end
   self.quick:space("run"):delete "progress"
-  self.progress = nil
-  for number in pairs(self.answers) do
-    self.answers[number], self.saved[number] = nil, nil
-  end
+  self.progress, self.answers, self.saved = nil, {}, {}
 end
 
 ---Begins a run, with what must be the same when it is resumed.

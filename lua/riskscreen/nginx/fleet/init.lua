@@ -52,7 +52,8 @@ local fleet_options = tables.concat({
       seals.check_keys,
       "The secret that signs what stands in Redis: at least 16 bytes, the same on all machines. Of a list, the first "
         .. "one signs, and all are accepted."
-    )
+    ),
+    build.NO_VARIABLE
   ),
   build.seconds("deadline", 0.02, "How long a request may wait for Redis.", 0.001, 10),
   build.seconds(

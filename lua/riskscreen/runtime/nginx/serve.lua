@@ -1,4 +1,4 @@
--- Answers the request that nginx is serving with a handler's reply. It knows nothing of the handler's meaning.
+-- Answers the delivery that nginx is serving with a handler's reply.
 local ngx = _G.ngx
 
 local M = {}
@@ -40,6 +40,9 @@ local function headers()
 end
 
 local function respond(status, fields, body)
+  if status >= 400 then
+    ngx.log(ngx.NOTICE, "riskscreen: a delivery was refused: ", status, " ", body)
+  end
   ngx.status = status
   for name, value in pairs(fields) do
     ngx.header[name] = value

@@ -117,7 +117,7 @@ function M.of(settings, is_fresh)
     is_address = is_address(place),
     port = not path and port or nil,
     authority = port == DEFAULT_PORTS[scheme] and host or title,
-    title = title,
+    title = path and title .. " at " .. path or title, -- for messages
     server_name = scheme == "https" and host or nil,
     pool = pool_of(settings, scheme, title, is_fresh and "fresh" or "kept"),
     is_fresh = is_fresh,

@@ -1,0 +1,46 @@
+-- The instructions of lookups on Lua 5.4 beside the same work by hand (support/ways.lua). Unlike times, they repeat
+-- on a busy machine. Needs valgrind, nginx and LuaSocket. Usage: ./dev bench instructions
+
+package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
+
+local bed = require("bed")
+local instructions = require("support.instructions")
+local reports = require("support.report")
+
+local rounds = reports.rounds(3, 1)
+
+local GOALS = {
+  ["client:call, no I/O"] = 2.65,
+  ["client:screen, no I/O"] = 3.05,
+  ["kya:risk, blocking"] = 1.45,
+  ["screen_all, 64 in flight"] = 1.3,
+}
+
+local report = reports.new({
+  name = "instructions",
+  title = "Instructions of a lookup",
+  method = ("medians of %d runs under valgrind, Lua 5.4"):format(rounds),
+  runtime = "Lua 5.4",
+})
+
+bed.serve(instructions.ANSWER, function(_, port)
+  local function of(way)
+    local list = {}
+    for round = 1, rounds do
+      list[round] = instructions.of(way, port)
+    end
+    return bed.median(list) / 1e3
+  end
+  local rows = {}
+  for _, pair in ipairs(instructions.PAIRS) do
+    local hand, own = of(pair.hand), of(pair.way)
+    rows[#rows + 1] = { what = pair.hand, group = pair.way, value = hand }
+    rows[#rows + 1] = { what = pair.way, group = pair.way, value = own, ours = true }
+    local goal = GOALS[pair.way]
+    if goal then
+      report:goal({ what = pair.way .. " / by hand, instructions", value = own / hand, at_most = goal })
+    end
+  end
+  report:chart({ title = "Instructions of a lookup", unit = "thousand", rows = rows })
+end)
+report:finish()
