@@ -85,10 +85,14 @@ end
 -- to a file that may grow.
 local function note_content(handle, may_grow)
   local size, version = files.version(handle)
+  local fault
   return function()
-    local new_size, new_version = files.version(handle)
+    local new_size, new_version = files.version(handle) -- none of a pipe, and of a file that is closed
     local is_same = new_size == size and (not size or version:find(new_version, 1, true) == 1)
-    return not is_same and not (may_grow and new_size > size) and CHANGED or nil
+    if new_size and not is_same and not (may_grow and new_size > size) then
+      fault = CHANGED
+    end
+    return fault
   end
 end
 
