@@ -253,13 +253,20 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},     {"sync", system_sync},
-        {"truncate", system_truncate},   {"lock", system_lock},
-        {"restrict", system_restrict},   {"stat", system_stat},
-        {"version", system_version},     {"link_target", system_link_target},
-        {"make_like", system_make_like}, {"catch_end", system_catch_end},
-        {"ending", system_ending},       {"process", system_process},
-        {"random", system_random},       {"variables", system_variables},
+        {"columns", system_columns},
+        {"sync", system_sync},
+        {"truncate", system_truncate},
+        {"lock", system_lock},
+        {"restrict", system_restrict},
+        {"stat", system_stat},
+        {"version", system_version},
+        {"link_target", system_link_target},
+        {"make_like", system_make_like},
+        {"catch_end", system_catch_end},
+        {"ending", system_ending},
+        {"process", system_process},
+        {"random", system_random},
+        {"variables", system_variables},
         {NULL, NULL},
     };
     luaL_checkversion(L);
