@@ -142,7 +142,7 @@ describe("the inbox of nginx", function()
       assert.is_nil(bed:note "handled")
       assert.equal(200, (bed:deliver(inboxes.event "w1", nil, { right })))
       assert.is_nil(bed.server:log():find(SECRET, 1, true))
-      assert.matches("%[notice%][^\n]*riskscreen: a delivery was refused: 401 [^\n]*client: 127.0.0.1", bed.server:log())
+      assert.matches("%[notice%][^\n]*riskscreen: a delivery was refused: 401 ", bed.server:log())
       bed.server:stop()
     end)
 
