@@ -121,11 +121,16 @@ describe("a verb with an output", function()
     end
   end)
 
-  it("makes no list on the standard output, nor a file called '-'", function()
-    for _, line in ipairs { "list build @rows.csv -o -", "list update --url http://127.0.0.1:1/ -o -" } do
+  it("makes no list, state or journal on the standard output, nor a file called '-'", function()
+    for line, flag in pairs {
+      ["list build @rows.csv -o -"] = "-o",
+      ["list update --url http://127.0.0.1:1/ -o -"] = "-o",
+      ["watch --file @rows.csv --sandbox --once --state -"] = "--state",
+      ["screen --sandbox -n eth --journal - " .. CLEAN] = "--journal",
+    } do
       local status, _, err = try(line)
       assert.equal(4, status)
-      assert.matches("-o must name a file", err, 1, true)
+      assert.matches(flag .. " must name a file", err, 1, true)
     end
     assert.is_nil(io.open "-")
   end)

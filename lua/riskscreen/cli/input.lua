@@ -47,6 +47,7 @@ function M.refuse_loss(context, has_client)
   if journal then
     local before, after = ("the journal %s is also "):format(journal), ": give the journal a file of its own"
     local others = has_client and tables.concat(written, read) or written
+    local _ = has_client and M.refuse_stream(journal, "--journal")
     refuse_same({ journal, files.target(journal) .. ".head" }, others, before, after)
   end
 end
