@@ -70,7 +70,7 @@ describe("a verb with an output", function()
       "report @rows.csv %s -o @out",
       "list build %s -o @out",
     } do
-      for _, name in ipairs { "@out", "@out.part" } do
+      for _, name in ipairs { "@out", "@out.riskscreen-part" } do
         write(path(name:sub(2)), ROWS)
         local status, _, err = try(line:format(name))
         assert.equal(4, status)
@@ -146,13 +146,13 @@ describe("a verb with an output", function()
       assert(lfs.link("file", path "link", true))
       -- A link in the place of the unfinished file leads to a file that must stay as it is.
       write(path "other", "kept")
-      assert(lfs.link("other", path "file.part", true))
+      assert(lfs.link("other", path "file.riskscreen-part", true))
       assert.equal(0, (try(line)))
       assert.equal("link", lfs.symlinkattributes(path "link", "mode"))
       assert.equal("rw-------", lfs.attributes(path "file", "permissions"))
       assert.not_equal("# old\n", read(path "file"))
       assert.equal("kept", read(path "other"))
-      assert.is_nil(lfs.symlinkattributes(path "file.part"))
+      assert.is_nil(lfs.symlinkattributes(path "file.riskscreen-part"))
       os.remove(path "link")
     end
     write(path "list", "")
@@ -182,25 +182,25 @@ describe("a verb with an output", function()
     assert.equal(before, lfs.attributes(path "real/results", "ino"))
   end)
 
-  it("leaves files alone that have the name of its own unfinished file", function()
+  it("leaves the unfinished files of other programs alone", function()
     local failing = sandbox.scenario("fault-503").address
-    write(path "in.csv", "address,network\n" .. failing .. ",eth\n")
-    write(path "r.csv.part", "of another program")
-    local line = "screen --file @in.csv --sandbox --set retry=false --fail-on block -o @r.csv"
-    assert.equal(0, (try(line)))
-    local status, _, err = try(line .. " --retry-failed")
-    assert.equal(4, status)
-    assert.matches("r.csv.part is none of its files", err, 1, true)
-    assert.equal("of another program", read(path "r.csv.part"))
-    assert(os.remove(path "r.csv.part"))
-    assert.equal(0, (try(line .. " --retry-failed")))
-    -- The run is complete: what has the name from now on is none of its files.
-    local results = read(path "r.csv")
-    write(path "r.csv.part", "of another program")
-    assert.equal(0, (try(line .. " --resume")))
-    assert.equal(0, (try(line .. " --force")))
-    assert.equal("of another program", read(path "r.csv.part"))
-    assert.equal(#results, #read(path "r.csv"))
+    write(path "in.csv", "address,network,action\n" .. failing .. ",eth,unknown\n")
+    write(path "out.part", "of another program")
+    local line = "screen --file @in.csv --sandbox --set retry=false --fail-on block -o @out"
+    for _, other in ipairs {
+      line,
+      line .. " --retry-failed",
+      line .. " --resume",
+      line .. " --force",
+      "report @in.csv -o @out",
+      "blacklist export --sandbox -o @out",
+      "list build @in.csv -o @out --max-shrink 1",
+    } do
+      local status, _, err = try(other)
+      assert.equal(0, status, other .. err)
+      assert.equal("of another program", read(path "out.part"))
+    end
+    assert.same({ "in.csv", "out", "out.part", "out.state", "out.state-run.lock", "rows.csv" }, temporary.names())
   end)
 
   it("leaves the last export as it was where the service fails", function()

@@ -53,11 +53,11 @@ function M.target(path)
   return system and system.link_target(path) or path
 end
 
----The path where a new content is written before it replaces the old one.
+---The path where a new content is written before it replaces the old one. No other program uses such a name.
 ---@param path string
 ---@return string
 function M.unfinished(path)
-  return M.target(path) .. ".part"
+  return M.target(path) .. ".riskscreen-part"
 end
 
 ---The size of an open file, and a text that changes with its content; nil for a pipe, a device and a closed file.

@@ -65,10 +65,10 @@ describe("a build", function()
   end)
 
   it("leaves the unfinished list of another build alone, and has a name of its own until it is complete", function()
-    directory:write("out.rsl.part", "of another build")
+    directory:write("out.rsl.riskscreen-part", "of another build")
     assert.equal(1, compile({}, "address\n" .. address(1) .. "\n").entries)
-    assert.equal("of another build", directory:read "out.rsl.part")
-    assert.same({ "1.csv", "out.rsl", "out.rsl.part" }, directory:names())
+    assert.equal("of another build", directory:read "out.rsl.riskscreen-part")
+    assert.same({ "1.csv", "out.rsl", "out.rsl.riskscreen-part" }, directory:names())
   end)
 
   it("keeps one entry for an address and a network: the one that holds longest, or else the first", function()

@@ -26,7 +26,7 @@ describe("a file behind links", function()
     assert(os.execute(("ln -s %s %s"):format(path, link)))
     assert.equal(path, files.target(path))
     assert.equal(path, files.target(link))
-    assert.equal(path .. ".part", files.unfinished(link))
+    assert.equal(path .. ".riskscreen-part", files.unfinished(link))
     assert.equal("/dev/null", files.target "/dev/null")
   end)
 
@@ -70,7 +70,7 @@ describe("a file that is replaced", function()
 
   it("is replaced after a program that was killed", function()
     local path = temporary.path "file"
-    temporary.write(path .. ".part", "half")
+    temporary.write(path .. ".riskscreen-part", "half")
     assert.is_true(files.write(path, function(before)
       return before .. "new"
     end))

@@ -346,7 +346,7 @@ function Run:go(client)
     self:write_all()
     self.progress.finished, self.progress.chain = true, self.chain
     self:record {}
-    output.replace_earlier(self.path, self.state)
+    output.replace_earlier(self.path, self.progress)
   elseif errors.is(failure) then
     self:write_all()
     self:take_back_failures()

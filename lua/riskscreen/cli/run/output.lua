@@ -13,7 +13,6 @@ local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
 local STATE = ".state"
 local PIECE = 65536 -- bytes
 
@@ -44,21 +43,16 @@ end
 
 ---Puts the complete output of a run with --retry-failed in the place of the earlier one. Also after a crash.
 ---@param path string
----@param state riskscreen.cli.State
-function M.replace_earlier(path, state)
-  local progress = state.progress
-  if not (progress.earlier and progress.finished) then
-    return
-  elseif files.exists(path .. UNFINISHED) then
-    status.ensure_written(os.rename(path .. UNFINISHED, path))
+---@param progress riskscreen.cli.Progress
+function M.replace_earlier(path, progress)
+  if progress.earlier and progress.finished and files.exists(files.unfinished(path)) then
+    status.ensure_written(os.rename(files.unfinished(path), path))
     local directory = io.open(path:match "^.*/" or ".", "rb")
     if directory then
       system.sync(directory)
       directory:close()
     end
   end
-  progress.earlier = nil
-  state:record(progress, {})
 end
 
 ---The files that a run writes.
@@ -66,7 +60,7 @@ end
 ---@return string[]
 function M.written(context)
   local path = context.options.file and M.path(context.options, context.format == "jsonl" and "jsonl" or "csv")
-  return path and { path, path .. STATE, path .. UNFINISHED } or {}
+  return path and { path, path .. STATE, files.unfinished(path) } or {}
 end
 
 ---The path of the output, behind links: beside the input, or nil for stdout.
@@ -151,7 +145,7 @@ end
 -- The file to which a run goes on to write. With --retry-failed it begins again if the run is complete.
 local function place_of(run, path)
   local progress, retries = run.state.progress, run.context.options.retry_failed
-  M.replace_earlier(path, run.state)
+  M.replace_earlier(path, progress)
   if retries and not progress.finished and not progress.earlier then
     status.misuse "--retry-failed: the run is not complete; --resume goes on with it"
   end
@@ -166,14 +160,13 @@ local function place_of(run, path)
   end
   if size ~= (begins and progress.offset or progress.earlier) then
     status.misuse(("--retry-failed: %s was changed since its run. --force starts again"):format(path))
-  elseif begins and files.exists(path .. UNFINISHED) then
-    status.misuse(("--retry-failed: %s is none of its files: give it another name"):format(path .. UNFINISHED))
-  elseif begins then
+  end
+  if begins then
     run.state:begin_again()
   end
   run.copied = open_earlier(path, run.format, run.columns)
   run.passed = open_earlier(path, run.format, run.columns)
-  return path .. UNFINISHED
+  return files.unfinished(path)
 end
 
 -- Whether the output is still that of the run up to an offset, as far as its first line and its length show. What comes
@@ -231,7 +224,7 @@ function M.open(run, path, identity)
     assert(system.truncate(run.out, state.progress.offset))
     run.out:seek "end"
   else
-    local _ = state.progress and state.progress.earlier and os.remove(path .. UNFINISHED)
+    os.remove(files.unfinished(path))
     local problem
     run.out, problem = io.open(path, "w+b")
     status.ensure_written(run.out, problem)
