@@ -64,7 +64,7 @@ end
 ---@param flag string
 function M.refuse_stream(path, flag)
   if M.is_stream(path) then
-    status.misuse(("%s cannot be read again: %s must name a file"):format(path, flag))
+    status.misuse(("%s is no file: %s must name a file"):format(path, flag))
   end
 end
 

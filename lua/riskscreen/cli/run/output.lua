@@ -184,7 +184,7 @@ local function open_place(place, path, offset)
     os.remove(place)
     status.ensure_written(system.make_like(place, path))
   end
-  return io.open(place, (offset > 0 or place ~= path) and "r+b" or "w+b")
+  return io.open(place, "r+b")
 end
 
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.
