@@ -51,7 +51,10 @@ host-build/host
 
 mkdir -p /var/lib/private/riskscreen
 echo '{}' >/var/lib/private/riskscreen/events.jsonl
+echo address >/var/lib/private/riskscreen/customers.csv
 apt-get purge -q riskscreen lua-riskscreen lua-riskscreen-dev
+[ "$(ls /var/lib/private/riskscreen)" = customers.csv ]
+rm -r /var/lib/private/riskscreen
 left=$(find / -xdev -name '*riskscreen*' ! -path '/root/*' ! -path '/proc/*')
 [ -z "$left" ] || { echo "left after the purge: $left"; exit 1; }
 SCRIPT
