@@ -108,7 +108,7 @@ local function pieces_of(handle, file)
     else
       piece, problem = handle:read(PIECE)
     end
-    problem = problem and "the file cannot be read: " .. tostring(problem) or file.change_fault()
+    problem = problem and "the file cannot be read: " .. tostring(problem) or not is_pipe and file.change_fault()
     if problem then
       return nil, problem
     elseif piece then

@@ -47,8 +47,6 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@class riskscreen.Rows
 ---@field file riskscreen.rows.File
 ---@field names string[] the names of the columns; none in JSON and without a header
----@field size? integer bytes of the file, where they are known
----@field beginning string its first bytes
 ---@field is_empty boolean
 ---@field has_network boolean the rows have a column of networks
 ---@field private options riskscreen.rows.Options
@@ -502,8 +500,6 @@ local function new(file, options)
     invalid_count = 0,
     unlike = {},
     unlike_count = 0,
-    size = file.size,
-    beginning = file.beginning,
     read = by_kind[file.kind],
     next_line = records.lines(file.read, options.encoding),
   }, Rows)

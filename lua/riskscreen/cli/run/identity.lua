@@ -41,9 +41,10 @@ function M.of(context, input, format, client, source)
   local policy = context:setting "policy"
   local policy_text = policy and not files.is_special(policy) and files.read(policy) or nil
   local encoding = options.encoding ~= "utf-8" and options.encoding or nil
-  local size = input.size and ("%d bytes, "):format(input.size) or ""
+  local file = input.file
+  local size = file.size and ("%d bytes, "):format(file.size) or ""
   return {
-    input = size .. "beginning with the digest " .. text.hex(core.sha256(input.beginning)):sub(1, 16),
+    input = size .. "beginning with the digest " .. text.hex(core.sha256(file.beginning)):sub(1, 16),
     format = format,
     network = context:network(),
     policy = policy_text and policy .. " " .. text.hex(core.sha256(policy_text)):sub(1, 16) or nil,
@@ -52,7 +53,7 @@ function M.of(context, input, format, client, source)
     service = source and "the sandbox" or context:setting "base_url",
     source = source, -- not compared: 0.1.0 has no such column
     identity = calls.identity.decision(calls.state_of(client), client.policy, options),
-    content = input.file.is_whole and digest_of(input) or nil, -- the rows of a pipe are compared as they come
+    content = file.is_whole and digest_of(input) or nil, -- the rows of a pipe are compared as they come
     meta = options.meta and encode(options.meta) or nil,
     columns = table.concat({
       options.address_column or "",

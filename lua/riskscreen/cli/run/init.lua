@@ -186,7 +186,8 @@ function Run:draw()
   local rows, counts = self.progress.position + self.waiting, self.progress.counts
   local elapsed = runtime.now() - self.started
   local rate = elapsed > 0 and (rows - self.first) / elapsed or 0
-  local share = self.input.size and self.input.size > 0 and math.min(1, self.input.file.read_bytes / self.input.size)
+  local file = self.input.file
+  local share = file.size and file.size > 0 and math.min(1, file.read_bytes / file.size)
   local left = share and share > 0 and elapsed > 1 and elapsed * (1 - share) / share or nil
   local now = { share = share or nil, rows = rows, rate = rate, counts = counts, left = left }
   self.context.world.err:write("\r", progress_line.line(now, self.terminal), "\27[K")
