@@ -1100,7 +1100,7 @@ function riskscreen.queue.new(given) end
 ---Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So after any end repeat `add` with the same inputs in the same order. Further inputs may follow; other ones are refused. Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost".
 ---@param run string name of the run: another one screens the same inputs anew
 ---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
----@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer })
+---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer }) of all rows so far
 ---@return { rows: integer, added: integer, invalid: integer }|nil totals
 ---@return riskscreen.Error|nil err
 function riskscreen_Queue:add(run, inputs, on_progress) end
@@ -1221,6 +1221,7 @@ local riskscreen_JournalHead = {}
 ---@field lines integer
 ---@field files string[]
 ---@field faults riskscreen.JournalFault[] the first 100
+---@field has_more? boolean there are further faults
 ---@field first? integer the number of the first line
 ---@field head? riskscreen.JournalHead after the last line
 local riskscreen_JournalReport = {}
@@ -1268,7 +1269,7 @@ function riskscreen.journal.store(store, options) end
 ---@return riskscreen.Error|nil err where the journal cannot be read
 function riskscreen.journal.verify(source, options) end
 
----Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and missing lines are faults. A torn last line is left out: a program may be writing it.
+---Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and missing lines are faults, also at the end of what PATH.head knows. A torn last line is left out: a program may be writing it.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
 ---@param address? string canonical: only the entries about it
 ---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a fault raises an error object

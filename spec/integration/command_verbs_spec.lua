@@ -122,6 +122,40 @@ describe("riskscreen blacklist", function()
     assert.matches("risks must be such as high/scam (got 'riskLevel high')", output, 1, true)
   end)
 
+  it("adds each risk that a file or a flag names, and refuses what it does not understand", function()
+    local address = "0x00000000000000000000000000000000000b1ac3"
+    for _, given in ipairs { "high/scam;low/porn", "high / scam / Me, Inc; low / porn", ";high/scam;;low/porn;" } do
+      write("risks.csv", ('address,network,risks\n%s,eth,"%s"\n'):format(address, given))
+      local output, status = shell "riskscreen blacklist import $TMP/risks.csv"
+      assert.equal(0, status, output)
+      assert.matches(address .. ",eth,high/scam; low/porn\r\n", (shell "riskscreen blacklist export"), 1, true)
+    end
+    local line = ("riskscreen blacklist add %s -n eth --risk low/gun,high/drug --risk low/drug"):format(address)
+    assert.equal(0, select(2, shell(line)))
+    assert.matches(address .. ",eth,low/gun; high/drug; low/drug\r\n", (shell "riskscreen blacklist export"), 1, true)
+    for _, given in ipairs {
+      "high/scam,low/porn",
+      "high/scam low/porn",
+      "high/scam|low/porn",
+      "high/scam/Provider,low/porn",
+      "high/scam_or_hack",
+    } do
+      write("risks.csv", ('address,network,risks\n%s,eth,"%s"\n'):format(address, given))
+      local output, status = shell "riskscreen blacklist import $TMP/risks.csv --csv"
+      assert.equal(5, status, given)
+      assert.matches("invalid,", output, 1, true)
+    end
+    for name, row in pairs {
+      ["risk.csv"] = "address,network,risk\n%s,eth,high/scam\n",
+      ["risk.jsonl"] = '{"address":"%s","network":"eth","Risk":"high/scam"}\n',
+    } do
+      write(name, row:format(address))
+      local output, status = shell("riskscreen blacklist import $TMP/" .. name)
+      assert.equal(4, status)
+      assert.matches("did you mean 'risks'?", output, 1, true)
+    end
+  end)
+
   it("refuses a risk that is none", function()
     local output, status = shell(("riskscreen blacklist add %s -n eth --risk scam"):format(HACK))
     assert.equal(4, status)
@@ -190,6 +224,22 @@ describe("riskscreen kyt", function()
 end)
 
 describe("riskscreen webhook listen", function()
+  it("begins a line behind one that an earlier listener could not end", function()
+    local script = [[
+      export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
+      : > $TMP/listener.txt; printf '{"webhookId":"w' > $TMP/torn.jsonl
+      riskscreen webhook listen >> $TMP/torn.jsonl 2> $TMP/listener.txt & listener=$!
+      until grep -qs listening $TMP/listener.txt; do sleep 0.02; done
+      url=$(sed -n 's/.*listening on \(.*\)\/SECRET.*/\1/p' $TMP/listener.txt)
+      for id in 1 2; do
+        event='{"webhookId":"w'$id'","eventType":"e","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r"}}'
+        curl -s -o /dev/null -H 'Content-Type: application/json' -d "$event" $url/$RISKSCREEN_WEBHOOK_SECRET
+      done
+      kill $listener; wait $listener 2>/dev/null
+      cut -c1-18 $TMP/torn.jsonl]]
+    assert.equal('{"webhookId":"w\n{"webhookId":"w1",\n{"webhookId":"w2",\n', (shell(script)))
+  end)
+
   it("writes each delivery once, and refuses those without the secret", function()
     local script = [[
       export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
@@ -210,6 +260,27 @@ describe("riskscreen webhook listen", function()
       '{"webhookId":"w1","eventType":"e","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r"}}\n',
       events
     )
+  end)
+end)
+
+describe("riskscreen webhook listen, with an output that cannot be written,", function()
+  it("takes no event, however long it is, also not when it is repeated", function()
+    local script = [[
+      export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
+      : > $TMP/listener.txt
+      riskscreen webhook listen > /dev/full 2> $TMP/listener.txt & listener=$!
+      until grep -qs listening $TMP/listener.txt; do sleep 0.02; done
+      url=$(sed -n 's/.*listening on \(.*\)\/SECRET.*/\1/p' $TMP/listener.txt)
+      note=$(head -c 20000 /dev/zero | tr '\0' x)
+      event='"eventType":"e","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r","note":"'
+      for line in "{\"webhookId\":\"1\",$event\"}}" "{\"webhookId\":\"2\",$event$note\"}}"; do
+        for time in 1 2; do
+          echo "$line" | curl -s -o /dev/null -w '%{http_code} ' -H 'Content-Type: application/json' -d @- \
+            $url/$RISKSCREEN_WEBHOOK_SECRET
+        done
+      done
+      kill $listener; wait $listener 2>/dev/null]]
+    assert.matches("^500 500 500 500 ", (shell(script)))
   end)
 end)
 

@@ -114,6 +114,48 @@ describe("the journal of the command", function()
     end
   end)
 
+  it("refuses a text that is no address, unless a decision has it as its input", function()
+    assert.equal(3, (screen(CLEAN, "no address")))
+    local list, status, err = show("--address", "nonsense")
+    assert.same({ {}, 4 }, { list, status })
+    assert.matches("--address: 'nonsense' is no address, and no decision has it as its input", err, 1, true)
+    for text, count in pairs { ["no address"] = 1, [HACK] = 0 } do
+      list, status = show("--address", text)
+      assert.same({ count, 0 }, { #list, status })
+    end
+  end)
+
+  it("shows and replays what is left where the last lines are missing, and says so", function()
+    assert.equal(0, (screen("-q", "--journal-record", CLEAN)))
+    local first = temporary.read(path)
+    assert.equal(2, (screen("-q", "--journal-record", HACK)))
+    for content, count in pairs { [first] = 1, [""] = 0 } do
+      temporary.write(path, content)
+      local list, status, err = show()
+      assert.same({ count, 3 }, { #list, status })
+      assert.matches(("the journal ends at line %d of the chain, but line 2 was written"):format(count), err, 1, true)
+      assert.equal(3, (run { "journal", "replay", path }))
+    end
+  end)
+
+  it("says that it shows not all of the faults", function()
+    screen("-q", CLEAN)
+    temporary.write(path, ("junk\n"):rep(300))
+    local status, _, err = run { "journal", "verify", path, "--csv" }
+    assert.equal(2, status)
+    assert.matches("300 lines in 1 file: more than 100 faults", err, 1, true)
+  end)
+
+  it("refuses a pipe, of which it would read the rest alone", function()
+    local pipe = temporary.path "pipe"
+    assert(os.execute("mkfifo " .. pipe))
+    for _, verb in ipairs { "verify", "show", "replay" } do
+      local status, _, err = run { "journal", verb, pipe }
+      assert.equal(3, status)
+      assert.matches("cannot be read: Is a pipe", err, 1, true)
+    end
+  end)
+
   it("shows the last decisions", function()
     write_at(NOW, NOW + 1, NOW + 2, NOW + 3, NOW + 4)
     assert.same({ 5 }, seqs(show("--tail", "1")))
@@ -293,6 +335,17 @@ describe("facts about a run", function()
     assert.is_true(journals.verify(path).ok)
   end)
 
+  it("are found in the journal by a text with characters that are not shown", function()
+    local path, note = temporary.path "decisions.jsonl", "می\226\128\140خواهم \226\128\174 x"
+    assert.equal(
+      0,
+      (run { "screen", "--sandbox", "-q", "-n", "eth", CLEAN, "--journal", path, "--meta", "note=" .. note })
+    )
+    local status, out = run { "journal", "show", path, "--meta", "note=" .. note, "--jsonl" }
+    assert.equal(0, status)
+    assert.equal(note, cjson.decode(out).meta.note)
+  end)
+
   it("are in each row of the results of a file, and those of a resumed run are the same", function()
     local rows, results = temporary.path "rows.csv", temporary.path "rows.results.csv"
     temporary.write(rows, "address\n" .. CLEAN .. "\n" .. HACK .. "\n")
@@ -353,6 +406,7 @@ describe("facts about a run", function()
       ["a b=17"] = "meta must have names of letters",
       ["action=block"] = "--meta: the results have a column 'action' of their own",
       ["verdict=fine"] = "the results have a column 'verdict' of their own",
+      ["Verdict=fine"] = "the results have a column 'verdict' of their own",
       ["time=now"] = "the results have a column 'time' of their own",
       ["case=" .. ("x"):rep(1001)] = "meta must have texts of 1 to 1000 bytes",
     } do

@@ -151,8 +151,7 @@ describe("a file of rows in the command", function()
     for _, arguments in ipairs { { "Action" }, { "note,Note" }, { "meta", "--meta", "case=17" } } do
       status, _, err = keep(unpack(arguments))
       assert.equal(4, status, arguments[1])
-      local fault = arguments[1] == "note,Note" and "'note' is given twice" or "the results have a column"
-      assert.matches(fault, err, 1, true)
+      assert.matches(arguments[1] == "note,Note" and "is given twice" or "the results have a column", err, 1, true)
     end
   end)
 

@@ -5,6 +5,7 @@ local columns_of = require("riskscreen.cli.output").columns
 local option_of = require "riskscreen.cli.option"
 local lookups = require "riskscreen.policy.lookups"
 local options = require "riskscreen.options"
+local plain_name = require("riskscreen.rows").plain_name
 local screen = require "riskscreen.client.screen"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
@@ -47,20 +48,40 @@ M.meta = tables.merge(meta_option, {
 local NAMES = "address network action reasons risk_levels risk_types risk_sources entity error degraded"
 local columns = columns_of.named(text.words(NAMES))
 
+---Columns, and further ones. Two columns that differ in their case could not be read again.
+---@param list riskscreen.cli.Column[]
+---@param flag string that names the further ones
+---@param more riskscreen.cli.Column[]
+---@return riskscreen.cli.Column[]
+function M.with(list, flag, more)
+  -- The report takes a column `verdict` for a second action. In JSON, facts are in a member `meta`.
+  local own = {}
+  for _, column in ipairs(tables.concat(columns_of.named { "line", "time", "verdict" }, list)) do
+    for _, name in ipairs { column.name, column.path and column.path[1] } do
+      own[plain_name(name)] = name
+    end
+  end
+  for _, column in ipairs(more) do
+    local plain = plain_name(column.name)
+    if own[plain] then
+      local fault = own[plain] == true and "%s is given twice" or "the results have a column %s of their own"
+      status.misuse(flag .. ": " .. fault:format(text.show(own[plain] == true and plain or own[plain])))
+    end
+    own[plain] = true
+  end
+  return tables.concat(list, more)
+end
+
 ---Columns, and one for each fact.
 ---@param list riskscreen.cli.Column[]
 ---@param meta? table<string, string>
 ---@return riskscreen.cli.Column[]
 function M.with_facts(list, meta)
-  -- The report takes a column `verdict` for a second action.
-  local own, facts = tables.set(tables.concat({ "line", "time", "verdict" }, tables.pluck(list, "name"))), {}
+  local facts = {}
   for index, name in ipairs(tables.sorted_keys(meta or {})) do
-    if own[name] then
-      status.misuse(("--meta: the results have a column %s of their own"):format(text.show(name)))
-    end
     facts[index] = { name = name, path = { "meta", name } }
   end
-  return tables.concat(list, facts)
+  return M.with(list, "--meta", facts)
 end
 
 ---The columns of decisions. Those of the sandbox name it, so that nobody files them as answers of a service.

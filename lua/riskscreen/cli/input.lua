@@ -35,15 +35,18 @@ end
 ---@param context riskscreen.cli.Context
 ---@param has_client? boolean it writes the journal, and reads the local lists if it decides
 function M.refuse_loss(context, has_client)
-  local given, its, written = context.arguments, context.options, context.command.written
+  local given, its, written, beside = context.arguments, context.options, context.command.written, {}
   local journal, own = context:setting "journal", given.input or given.file or given.journal
   local read = tables.concat({ its.file }, type(own) == "table" and own or { own }, { its.webhook_secret_file })
   for index, path in ipairs(read) do
+    -- The head of a journal and the state of a run stand beside them.
+    beside = tables.concat(beside, { files.target(path) .. ".head", files.target(path) .. ".state" })
     read[index] = path == "-" and context.world.input or path
   end
   read = tables.concat(read, configuration.files(context.configuration, has_client and context.command.verdict))
   written = tables.concat({ context.world.out }, written and written(context) or M.written(its.output))
   refuse_same(written, read, "the output is the input ", ", which would be lost: -o names another file")
+  refuse_same(written, beside, "the output belongs to an input: ", " would be lost: -o names another file")
   if journal then
     local before, after = ("the journal %s is also "):format(journal), ": give the journal a file of its own"
     local others = has_client and tables.concat(written, read) or written

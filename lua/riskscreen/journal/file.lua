@@ -96,22 +96,28 @@ local function tail_of(file, finish)
   return finish > 0 and file:read(finish - start) or ""
 end
 
--- The end of the last whole line, and the head after it, which is nil where there is none. A torn line follows. It may
--- be cut off only after a line of a journal, or where the noted head expects the first line of a file.
+-- The end of the last whole line, the head after it, or nil where there is none, and whether its line end is missing.
+-- A torn line follows. It may be cut off after a line of a journal, or where the noted head expects a first line.
 local function read_end(self, file, settled)
   local size = file:seek "end"
   local finish, tail = size, tail_of(file, size)
+  local last = lines.chain(tail) -- of a line without its end
   if tail:sub(-1) ~= "\n" then
     finish = last_break(file, size)
     tail = tail_of(file, finish)
   end
   local chain = lines.chain(tail:sub(1, -2))
+  -- An answer of the service may have such members, too, and the line be torn behind them.
+  local is_whole = last and (finish == 0 or chain and last.prev == chain.hash)
+  if is_whole then
+    finish, chain = size, last
+  end
   local is_begun = finish == 0 and settled and (settled.next or settled.seq == 0)
   if not chain and size > 0 and not is_begun then
     local message = "the last line is not one of a journal; run `journal verify`, or name another file"
     return nil, M.failure(self.path, message, "damaged")
   end
-  return finish, chain and { part = chain.part, seq = chain.seq, hash = chain.hash }
+  return finish, chain and { part = chain.part, seq = chain.seq, hash = chain.hash }, is_whole
 end
 
 -- Takes the lock: the open head file. Waits for other writers, whose batches are short.
@@ -190,7 +196,8 @@ local function settle(self, lock_file, file, head, is_rotated)
   return ok, err
 end
 
--- The place where the next line goes: the head, and the size of the file without a torn line.
+-- The place where the next line goes: the head, and the size of the file. A torn line is removed, unless the noted head
+-- says that it was written.
 local function find_place(self, lock_file, file)
   lock_file:seek "set"
   local content = lock_file:read(LONGEST_HEAD)
@@ -198,29 +205,40 @@ local function find_place(self, lock_file, file)
   if content and content:find "[^%s%z]" and not content:find '^{"part":' then
     return nil, M.failure(self.path, self.path .. ".head is not the head of a journal", "damaged")
   end
-  local size, other = read_end(self, file, settled)
+  local size, other, lacks_end = read_end(self, file, settled)
   if not size then
     return nil, other
+  end
+  local head, err = other, nil
+  if not head then
+    head, err = head_of_new_file(self, settled)
+  elseif settled and settled.seq > head.seq then
+    local message = "the file ends at line %d, but line %d was written; run `journal verify`"
+    err = M.failure(self.path, message:format(head.seq, settled.seq), "damaged")
+  end
+  if err then
+    return nil, err
   elseif size < file:seek "end" then
     local cut, message = self.system.truncate(file, size)
     if not cut then
       return system_failure(self, "a torn line cannot be removed", message)
     end
     self.repaired = self.repaired + 1
-  end
-  if not other then
-    local head, err = head_of_new_file(self, settled)
-    if head and not settled then
-      -- From now on the file is known as a journal's, and its head has its place on the disk.
-      local noted, failure = note(self, lock_file, head)
-      head, err = noted and head, failure
+  elseif lacks_end then
+    local ended, message = file:write "\n"
+    if not ended then
+      return system_failure(self, "the end of the last line cannot be written", message)
     end
-    return head, err or size
-  elseif settled and settled.seq > other.seq then
-    local message = "the file ends at line %d, but line %d was written; run `journal verify`"
-    return nil, M.failure(self.path, message:format(other.seq, settled.seq), "damaged")
+    size = size + 1
   end
-  return other, size
+  if not settled and not other then
+    -- From now on the file is known as a journal's, and its head has its place on the disk.
+    local noted, failure = note(self, lock_file, head)
+    if not noted then
+      return nil, failure
+    end
+  end
+  return head, size
 end
 
 local function rotate(self, lock_file, file, head)

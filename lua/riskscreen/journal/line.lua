@@ -105,10 +105,10 @@ local function record_of(decision)
   return record
 end
 
--- JSON texts hold UTF-8 alone; other bytes of an input are shown as "?".
+-- A text as it came: it is looked for in `journal show`. JSON holds UTF-8 alone. A longer one is no address.
 local function plain(value)
   if type(value) == "string" then
-    return text.printable(value, LONGEST_TEXT)
+    return #value > LONGEST_TEXT and text.printable(value, LONGEST_TEXT) or text.utf8(value)
   elseif value == nil or type(value) == "boolean" then
     return value
   end

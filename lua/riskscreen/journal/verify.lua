@@ -30,10 +30,15 @@ local MALFORMED = "this is no line of a journal"
 ---@field lines integer
 ---@field files string[]
 ---@field faults riskscreen.JournalFault[] the first 100
+---@field has_more? boolean there are further faults
 ---@field first? integer the number of the first line
 ---@field head? riskscreen.JournalHead after the last line
 
 local M = {}
+
+local function cut_message(last, noted)
+  return ("the journal ends at line %d of the chain, but line %d was written"):format(last, noted)
+end
 
 local function missing_message(first, last)
   return first == last and ("line %d of the chain is missing before this one"):format(first)
@@ -42,9 +47,13 @@ end
 
 -- A function that returns the next line of a file, and whether its line break is missing; at the end nil, and the
 -- reason if the file cannot be read. In place of a line that is longer than any of a journal it returns an empty one,
--- which is none either.
+-- which is none either. A pipe cannot be read: what looks for the part of its lines would take them away.
 local function line_reader(path)
-  local file, message = io.open(path, "rb")
+  local kind = whole_files.kind(path) or "file"
+  local file, message = nil, "Is a " .. kind
+  if kind == "file" then
+    file, message = io.open(path, "rb")
+  end
   local piece, from = file and "", 1
   return function()
     local parts, length = {}, 0
@@ -163,7 +172,7 @@ local function open(source, tell)
   each = each or lines_of_files(paths, tell, new_name)
   return function()
     for line, file, number, is_torn, is_last in each do
-      local chain = not is_torn and lines.chain(line)
+      local chain = lines.chain(line)
       if chain then
         return line, chain, file, number
       end
@@ -199,6 +208,8 @@ function Check:fault(file, line, seq, reason, message, last)
   local faults = self.report.faults
   if #faults < MOST_FAULTS then
     faults[#faults + 1] = { file = file, line = line, seq = seq, reason = reason, message = message, last = last }
+  else
+    self.report.has_more = true
   end
   self.report.ok = false
 end
@@ -216,6 +227,7 @@ local function find_missing(self, seq)
         fault.last = seq - 1
       else
         table.insert(faults, index + 1, tables.merge(fault, { seq = seq + 1 }))
+        self.report.has_more = self.report.has_more or faults[MOST_FAULTS + 1] ~= nil
         faults[MOST_FAULTS + 1] = nil
         fault.last = seq - 1
       end
@@ -272,8 +284,7 @@ function Check:finish(file)
   local last = self.head and self.head.seq or 0
   for seq in pairs(self.anchors) do
     if seq > last then
-      local message = ("the journal ends at line %d of the chain, but line %d was written"):format(last, seq)
-      self:fault(file, 0, seq, "truncated", message)
+      self:fault(file, 0, seq, "truncated", cut_message(last, seq))
     end
   end
   for _, fault in ipairs(self.report.faults) do
@@ -323,7 +334,8 @@ function M.verify(source, options)
 end
 
 ---Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and
----missing lines are faults. A torn last line is left out: a program may be writing it.
+---missing lines are faults, also at the end of what PATH.head knows. A torn last line is left out: a program may be
+---writing it.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
 ---@param address? string canonical: only the entries about it
 ---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a
@@ -333,7 +345,7 @@ function M.entries(source, address, on_fault)
   check_source("journal.entries", source)
   text.expect("journal.entries: address", address, "string", true)
   text.expect("journal.entries: on_fault", on_fault, "function", true)
-  local last
+  local last = 0
   local function tell(fault, is_end)
     if on_fault and not is_end then
       on_fault(fault)
@@ -342,20 +354,25 @@ function M.entries(source, address, on_fault)
       error(files.failure(fault.file, place .. fault.message, "damaged"), 0)
     end
   end
-  local each = open(source, tell)
+  local each, paths, noted = open(source, tell)
   return function()
     for line, chain, file, number in each do
       local entry = json.decode(line)
       if not entry then
         tell { file = file, line = number, reason = "malformed", message = MALFORMED }
-      elseif last and chain.seq > last + 1 then
+      elseif last > 0 and chain.seq > last + 1 then
         local message = missing_message(last + 1, chain.seq - 1)
         tell { file = file, line = number, seq = last + 1, reason = "missing", message = message }
       end
-      last = chain.seq
+      last = math.max(last, chain.seq)
       if entry and (not address or entry.address == address) then
         return entry
       end
+    end
+    if noted and noted.seq > last then
+      local message, seq = cut_message(last, noted.seq), noted.seq
+      noted = nil
+      tell { file = paths[#paths], line = 0, seq = seq, reason = "truncated", message = message }
     end
   end
 end

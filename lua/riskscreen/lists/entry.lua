@@ -27,8 +27,10 @@ local M = {
 
 local is_field = tables.set(M.FIELDS)
 
--- Parts of other names for the time of expiry, without spaces and hyphens. It is not read under them.
-local LIKE_EXPIRES = { "expir", "until", "ttl$", "^ends?$", "^ends?[ao][tn]$", "enddate", "validt[oh]", "lifetime" }
+-- Parts of other names for the time of expiry, in small letters with "_" around each word. It is not read under them.
+local LIKE_EXPIRES = "expir until [_d]till_ [_d]thru_ [_d]through_ ttl_ lifetime deadline _lapse validity _not.*after_ "
+  .. "_before_$ ^_to_?date_ date_?to_$ valid_?to_ valid_?for_ stop_?date _end[sdeing]*_$ _end[sdeing]*_?date "
+  .. "_end[sdeing]*_?time _end[sdeing]*_?[ao][tn]_"
 
 local function trimmed(value)
   return type(value) == "string" and text.trim(value) or value
@@ -93,13 +95,15 @@ end
 ---@return string|nil
 function M.misspelt(names)
   for name in pairs(names) do
-    local plain = type(name) == "string" and not is_field[text.lower(name)] and text.lower(name) or ""
-    local nearest = text.nearest(plain, M.FIELDS)
-    for _, part in ipairs(LIKE_EXPIRES) do
-      nearest = nearest or plain:gsub("[%s_-]+", ""):find(part) and "expires"
-    end
-    if nearest then
-      return ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)
+    if type(name) == "string" and not is_field[text.lower(name)] then
+      local nearest = text.nearest(name, M.FIELDS)
+      local words = text.lower("_" .. name:gsub("(%l)(%u)", "%1_%2") .. "_"):gsub("[%s%p]+", "_")
+      for part in LIKE_EXPIRES:gmatch "%S+" do
+        nearest = nearest or words:find(part) and "expires"
+      end
+      if nearest then
+        return ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)
+      end
     end
   end
 end

@@ -283,12 +283,13 @@ end
 ---@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
 ---@field find fun(address: string, network: string): string|false|nil, boolean|string|nil, number|nil as the index's
 
----Loads and verifies one list file, to look at it.
+---Loads and verifies one list file, to look at it. Only an allow list may be empty.
 ---@param path string
+---@param kind? "deny"|"allow" by default deny
 ---@return riskscreen.LoadedList|nil
 ---@return string|nil fault
-function M.load(path)
-  local file, fault = files.open(path, { kind = "deny" })
+function M.load(path, kind)
+  local file, fault = files.open(path, { kind = kind or "deny" })
   local function find_here(address, network)
     return file.list:find(address, addresses.canonical_network(network), os.time())
   end

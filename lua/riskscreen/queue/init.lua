@@ -29,13 +29,13 @@ local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
 local M = {}
 
----The reason why a text cannot name a run; or nil. A file of results must not write two names alike.
+---The reason why a text cannot name a run; or nil. Two names must differ in a file of results and on a screen.
 ---@param run any
 ---@return string|nil
 function M.run_problem(run)
-  if type(run) ~= "string" or #run > LONGEST_NAME or not run:find "^[^%c'][^%c]*$" or not text.is_utf8(run) then
-    local wanted = "run must be a UTF-8 text of at most %d bytes that does not begin with an apostrophe (got %s)"
-    return wanted:format(LONGEST_NAME, text.show(run))
+  if type(run) ~= "string" or not run:find "^[^']" or text.printable(run, LONGEST_NAME) ~= run then
+    local wanted = "run must be a UTF-8 text of at most %d bytes without hidden characters, and not begin with an "
+    return (wanted .. "apostrophe (got %s)"):format(LONGEST_NAME, text.show(run))
   end
 end
 
@@ -226,7 +226,7 @@ local function add_batch(self, run)
     local first = { self.base, run.name, run.last, run.known, self.settings.capacity }
     local reply, err = self.redis:script(scripts.add, self.keys, tables.concat(first, run.batch))
     if reply then
-      run.totals.added, run.totals.invalid = run.totals.added + reply[2], run.totals.invalid + reply[3]
+      run.totals.added = run.totals.added + reply[2]
       err = take_last(run, reply[1])
     end
     if err then
@@ -246,10 +246,12 @@ local function take_input(run, input)
   local is_plain, content = pcall(tables.fingerprint, input)
   run.row, run.totals.rows = run.row + 1, run.row + 1
   run.digest = text.hex(digest.sha256(run.digest .. (is_plain and content or "")):sub(1, DIGEST))
+  local key, item, outcome = read_input(input)
+  run.totals.invalid = run.totals.invalid + (outcome ~= "" and 1 or 0)
   if run.row > run.known then
-    local size = #run.batch
-    run.batch[size + 1] = run.digest
-    run.batch[size + 2], run.batch[size + 3], run.batch[size + 4] = read_input(input)
+    for _, argument in ipairs { run.digest, key, item, outcome } do
+      run.batch[#run.batch + 1] = argument
+    end
   elseif run.row == run.known and run.known_digest ~= "" and run.known_digest ~= run.digest then
     return refusal(run, OTHER_ROWS)
   end
@@ -277,7 +279,7 @@ end
 ---Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost".
 ---@param run string name of the run: another one screens the same inputs anew
 ---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
----@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer })
+---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer }) of all rows so far
 ---@return { rows: integer, added: integer, invalid: integer }|nil totals
 ---@return riskscreen.Error|nil err
 function Queue:add(run, inputs, on_progress)

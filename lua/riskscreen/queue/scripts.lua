@@ -69,11 +69,11 @@ end
 
 -- Arguments: prefix, run, the last row that the producer knows with its digest, the number of that row, capacity; then
 -- digest, key, item and outcome of each row. A row with an outcome needs no job. Returns the last row that the queue
--- has with its digest, and how many were added, and were invalid: none if the producer does not know the last row.
+-- has with its digest, and how many were added: none if the producer does not know the last row.
 local add = [=[
 local source, row, capacity = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local last = redis.call('HGET', sources, source) or ''
-if last ~= ARGV[3] then return { last, 0, 0 } end
+if last ~= ARGV[3] then return { last, 0 } end
 for index = 7, #ARGV, 4 do
   local is_known = states[ARGV[index]] ~= nil
   if state_of(ARGV[index]) == '*' or is_known then followers_of(ARGV[index], 0) end
@@ -97,7 +97,7 @@ end
 if added > 0 then redis.call('HSET', sources, source, last) end
 count('added', added)
 count('done', invalid)
-return { last, added, invalid }
+return { last, added }
 ]=]
 
 -- Arguments: prefix, group, seconds that outcomes are remembered; then position, id, outcome and use of each job. The

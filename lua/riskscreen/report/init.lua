@@ -51,22 +51,27 @@ M.options = tables.concat({
 local Input = {}
 Input.__index = Input
 
--- A row of the report; or nil for a line that cannot be read. The second value is its fault.
+local UNREAD = "cannot be read and is not counted"
+
+-- A row of the report; or nil for a line that cannot be read. The others are its fault, and the effect.
 local function decision_of(input, row, field_of)
   local found = row.value or row.fields
   if row.fault then
-    return nil, row.fault
+    return nil, row.fault, UNREAD
   elseif row.value and found.lost and not found.action then
-    return nil, "decisions that could not be recorded here: " .. tostring(found.lost)
+    return nil, "decisions that could not be recorded here: " .. tostring(found.lost), UNREAD
   end
-  local decision, has_action = report_rows.of(found, field_of, not row.value and input.names or nil)
-  return decision, not has_action and "it has no verdict, or two" or nil
+  local decision, has_action, wrong_time = report_rows.of(found, field_of, not row.value and input.names or nil)
+  if not has_action then
+    return decision, "it has no verdict, or two", "counts as unknown"
+  end
+  return decision, wrong_time and text.show(wrong_time) .. " is no date and no Unix time", "counts without a time"
 end
 
 function Input:read_file(name, input, field_of, add)
   local count = 0
   for row in input:each() do
-    local decision, fault = decision_of(input, row, field_of)
+    local decision, fault, effect = decision_of(input, row, field_of)
     if decision then
       count = count + 1
       add(decision)
@@ -75,7 +80,6 @@ function Input:read_file(name, input, field_of, add)
       input:count_invalid(row.line, fault)
     end
     if fault then
-      local effect = decision and "counts as unknown" or "cannot be read and is not counted"
       local note = ("%s, line %d %s: %s."):format(name, row.line, effect, fault)
       self.faults = self.faults + 1
       self.notes[#self.notes + 1] = self.faults <= MAX_NOTES and note or nil
@@ -129,7 +133,8 @@ function M.write(request)
   end
   local unfinished = type(output) == "string" and files.unfinished(output)
   for _, source in ipairs(sources) do
-    if files.are_one(output, source) or files.are_one(unfinished, source) then
+    local head = type(source) == "string" and files.target(source) .. ".head" -- of a journal
+    if files.are_one(output, source) or files.are_one(unfinished, source) or files.are_one(output, head) then
       local message = "the page would be written over its input: give another output"
       return nil, errors.new("invalid_argument", message, { field = "output", sent = false })
     end

@@ -9,15 +9,16 @@ local LATEST_SECONDS = 1e11 -- a larger time is in milliseconds
 local TWO = "two verdicts" -- of a row: it has none
 local MAX_COUNTERPARTIES = 40 -- of a row, those with the most transactions
 
--- The names of each field in files of the command, of the journal, and of other programs, in any case.
+-- The names of each field in files of the command, of the journal, and of other programs, in any case. The first one is
+-- the command's own.
 local fields = {
   time = { "time", "timestamp", "decided_at", "date" },
   address = rows.names_of.address,
   network = rows.names_of.network,
   action = { "action", "verdict" },
   reasons = { "reasons", "reason" },
-  level = { "level", "risk_level", "riskLevel", "levels", "risk_levels" },
-  types = { "types", "type", "risk_types", "risk_type", "riskType" },
+  level = { "risk_levels", "risk_level", "riskLevel", "level", "levels" },
+  types = { "risk_types", "risk_type", "riskType", "type", "types" },
   entity = { "entity", "entity_name", "entityName" },
   category = { "category", "entity_category", "entityCategory" },
   source = { "source" },
@@ -25,6 +26,9 @@ local fields = {
   case = { "case", "case_id" },
   analyst = { "analyst" },
 }
+-- Of these the command writes columns of its own, and no kept column or fact takes their place.
+local is_decided = tables.set { "time", "reasons", "level", "types", "entity", "category", "source", "error" }
+local is_fact = tables.set { "case", "analyst" }
 -- Tables of a decision that the fields above are read from.
 local read_elsewhere = tables.set { "record", "risks", "counterparties", "opponents" }
 -- The journal's chain, which `riskscreen journal verify` checks, says nothing to a reader.
@@ -187,15 +191,22 @@ end
 ---@param names? string[] the columns in their order
 ---@return riskscreen.report.Row row
 ---@return boolean has_action whether the action was one of the four
+---@return any wrong_time a time that is none, or nil
 function M.of(found, field_of, names)
-  if type(found.meta) == "table" and not json.is_array(found.meta) then -- facts, which are columns in CSV
-    found = tables.merge(found.meta, found)
-  end
+  local meta = type(found.meta) == "table" and not json.is_array(found.meta) and found.meta or {} -- in CSV columns
+  local is_own = found.reasons ~= nil and (found.risk_levels or found.line or found.requestId) ~= nil
   local value_of, others = {}, {}
-  for _, name in ipairs(names or tables.sorted_keys(found)) do
+  for _, name in ipairs(names or tables.sorted_keys(tables.merge(meta, found))) do
     local value, field = found[name], field_of[name] or field_of[rows.plain_name(name)]
+    local first = field and fields[field][1]
+    if not is_fact[field] and (value == nil or is_own and is_decided[field] and name ~= first) then
+      field = nil
+    end
+    if value == nil then
+      value = meta[name]
+    end
     local is_empty = is_none(value)
-    local is_second = value_of[field] ~= nil or field_of[field] == field and name ~= field and not is_none(found[field])
+    local is_second = value_of[field] ~= nil or field_of[first] == field and name ~= first and not is_none(found[first])
     if field and not is_empty and (not is_second or field == "action" and value_of.action == nil) then
       value_of[field] = value
     elseif field == "action" and not is_empty and value ~= value_of.action then
@@ -215,9 +226,14 @@ function M.of(found, field_of, names)
   local types = texts_of(value_of.types ~= nil and value_of.types or risks, "riskType", ",;|")
   local failure = value_of.error
   local action = value_of.action
+  local time = time_of(value_of.time)
+  local wrong_time = not time and value_of.time or nil
+  if wrong_time and type(wrong_time) ~= "table" then
+    others[#others + 1] = { "time", text_of(wrong_time) }
+  end
   return {
     action = is_action[action] and action or "unknown",
-    time = time_of(value_of.time),
+    time = time,
     address = text_of(value_of.address) or text_of(found.input),
     network = text_of(value_of.network),
     level = worst_level(levels),
@@ -232,7 +248,8 @@ function M.of(found, field_of, names)
     counterparties = counterparties_of(record.counterparties and record or found),
     others = others,
   },
-    is_action[action] == true
+    is_action[action] == true,
+    wrong_time
 end
 
 return M

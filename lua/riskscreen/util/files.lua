@@ -146,7 +146,7 @@ end
 -- ENOENT, ENOTDIR, and ENAMETOOLONG of Linux and of BSD.
 local is_absence = { [2] = true, [20] = true, [36] = true, [63] = true }
 
----Whether a file is there. One that cannot be opened may be.
+---Whether a file is there. One that cannot be opened may be. A pipe is not opened: that would wait for its writer.
 ---@param path string
 ---@return boolean
 function M.exists(path)

@@ -364,7 +364,12 @@ describe("screen --file", function()
       assert.equal("", out)
       assert.matches("--keep: the results have a column 'action' of their own", err, 1, true)
     end
-    assert.equal(4, (run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", "network,time" }))
+    temporary.write(path, "address,network,time,Verdict,label\n" .. address "type-hack" .. ",eth,1,allow,a\n")
+    for _, names in ipairs { "network,time", "verdict", "Verdict" } do -- a report would take it for a second one
+      local status, _, err = run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", names }
+      assert.equal(4, status)
+      assert.matches("--keep: the results have a column '%l+' of their own", err)
+    end
     local _, _, err = run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", "label,label" }
     assert.matches("--keep: 'label' is given twice", err, 1, true)
   end)

@@ -30,6 +30,17 @@ describe("riskscreen list", function()
     assert.same({ 2, 0, "ours" }, { compiled.entries, compiled.days, compiled.title })
   end)
 
+  it("shows an allow list without entries, and refuses to look for an address in a list that is none", function()
+    directory:write("ours.csv", "address\n")
+    assert.equal(0, (run { "list", "build", input, "-o", output, "--allow-empty" }))
+    for _, path in ipairs { input, output } do
+      local status, out = run { "list", "info", path, "--json" }
+      assert.equal(0, status)
+      assert.equal(0, json.decode(out)[1].entries)
+      assert.equal(3, (run { "list", "check", path, address(1) }))
+    end
+  end)
+
   it("says whether addresses are on it", function()
     run { "list", "build", input, "-o", output }
     assert.equal(0, (run { "list", "check", output }))

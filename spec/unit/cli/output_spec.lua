@@ -16,6 +16,27 @@ local function rows(...)
   return list
 end
 
+describe("a writer of lines", function()
+  it("begins a line behind what a failed write has left", function()
+    local text, fails = "", true
+    local out = {}
+    function out:write(...)
+      local line = table.concat { ... }
+      text = text .. (fails and line:sub(1, 2) or line)
+      return not fails and self or nil, fails and "no space" or nil
+    end
+    function out:flush()
+      return self
+    end
+    local write_line = outputs.line_writer(out)
+    assert.same({ nil, "no space" }, { write_line "event" })
+    fails = false
+    assert.is_truthy(write_line "event")
+    assert.is_truthy(write_line "next")
+    assert.equal("ev\nevent\nnext\n", text)
+  end)
+end)
+
 describe("a table", function()
   local long = { address = ("a"):rep(42), action = "block", reason = ("why "):rep(40) }
 

@@ -1,3 +1,4 @@
+local json = require "riskscreen.json"
 local run = require("spec.support.cli").run
 local sandbox = require "riskscreen.sandbox"
 
@@ -42,7 +43,55 @@ describe("riskscreen report", function()
     assert.matches('"rows":12', out, 1, true)
   end)
 
+  it("is never written over the head of its journal, also by a link or of its library", function()
+    local journal_path = folder .. "/decisions.jsonl"
+    local journal = assert(require("riskscreen.journal").file(journal_path))
+    local client = sandbox.client { journal = journal }
+    client:screen { address = sandbox.scenario("clean-eth").address, network = "eth" }
+    assert(journal:close())
+    local head = read "decisions.jsonl.head"
+    assert(os.execute(("cd %s && ln -s decisions.jsonl link && ln decisions.jsonl.head hard"):format(folder)))
+    for _, names in ipairs { { "decisions.jsonl", "decisions.jsonl.head" }, { "link", "hard" } } do
+      local input, output = folder .. "/" .. names[1], folder .. "/" .. names[2]
+      local status, _, err = run { "report", input, "-o", output }
+      assert.equal(4, status)
+      assert.matches("the output belongs to the input", err, 1, true)
+      assert.is_nil((require("riskscreen.report").write { input = input, output = output }))
+      assert.equal(head, read "decisions.jsonl.head")
+    end
+  end)
+
+  it("is never written over the state of a run, whose results it reads", function()
+    local input, results = write("in.csv", "address\n" .. sandbox.scenario("clean-eth").address), folder .. "/r.csv"
+    assert.equal(0, (run { "screen", "--file", input, "-n", "eth", "--sandbox", "-q", "-o", results }))
+    local state = read "r.csv.state"
+    assert.equal(4, (run { "report", results, "-o", results .. ".state" }))
+    assert.equal(state, read "r.csv.state")
+  end)
+
   for _, format in ipairs { "csv", "jsonl" } do
+    it("shows the decision, and a kept column beside it, of screen --file --" .. format, function()
+      local hacked, clean = sandbox.scenario("type-hack").address, sandbox.scenario("clean-eth").address
+      local header = "address,level,type,Types,error_kind,date,reason\n"
+      local input =
+        write("in.csv", header .. ("%s,gold,retail,a,b,c,d\n%s,high,retail,a,b,c,d\n"):format(hacked, clean))
+      local results = folder .. "/results." .. format
+      local line = { "screen", "--file", input, "-n", "eth", "--sandbox", "-q", "--" .. format, "-o", results }
+      line[#line + 1], line[#line + 2] = "--keep", "level,type,Types,error_kind,date,reason"
+      assert.equal(2, (run(line)))
+      assert.equal(0, (run { "report", results, "-o", folder .. "/page.html" }))
+      local data = json.decode(read("page.html"):match '<script type="application/json" id="data">(.-)</script>')
+      local shown = {}
+      for index, row in ipairs(data.rows) do
+        local level, types, failure = row[5], row[13], row[10]
+        shown[index] = { data.texts[level] or level, data.texts[types[1]] or types[1], failure }
+      end
+      assert.same({ { "high", "hack", 0 }, { 0, nil, 0 } }, shown)
+      for _, text in ipairs { "gold", "retail", "error_kind", "reason" } do
+        assert.matches(('"%s"'):format(text), read "page.html", 1, true)
+      end
+    end)
+
     it("reads what screen --" .. format .. " writes", function()
       local blocked = sandbox.scenario("type-hack").address
       local _, results = run { "screen", blocked, sandbox.scenario("clean-eth").address, "-n", "eth", "--" .. format }
@@ -58,6 +107,15 @@ describe("riskscreen report", function()
       assert.matches('"hack"', page, 1, true)
     end)
   end
+
+  it("says which time is no date, and shows it beside the row", function()
+    local input = write("r.csv", "address,action,time\na1,allow,18.11.2026\na2,allow,2026-11-18\na3,allow,\n")
+    local status, _, err = run { "report", input, "-o", folder .. "/page.html" }
+    assert.equal(0, status)
+    assert.matches("r.csv, line 2 counts without a time: '18.11.2026' is no date and no Unix time", err, 1, true)
+    assert.is_nil(err:find("line 3", 1, true) or err:find("line 4", 1, true))
+    assert.matches('"18.11.2026"', read "page.html", 1, true)
+  end)
 
   it("has a status of its own for lines that cannot be read, and names them", function()
     local status, out, err =

@@ -298,6 +298,41 @@ describe("a journal", function()
     assert.equal(4, journals.verify(path).lines)
   end)
 
+  it("goes on after a last line whose line end is missing, also the first of its file", function()
+    for count = 1, 3 do
+      record_some(open(), 1)
+      local whole = temporary.read(path)
+      temporary.write(path, whole:sub(1, -2))
+      assert.equal(0, open():stats().repaired)
+      assert.equal(whole, temporary.read(path))
+      assert.same({ true, count }, { journals.verify(path).ok, journals.verify(path).lines })
+    end
+  end)
+
+  it("removes a line that is torn behind members like those of its end", function()
+    record_some(open(), 2)
+    local whole = temporary.read(path)
+    local ending = whole:match ',"part":%d+,"seq":%d+,"prev":"%x+","hash":"%x+"}'
+    temporary.write(path, whole .. '{"record":{"risk":{"a":1' .. ending)
+    record_some(open(), 1)
+    assert.same({ true, 3 }, { journals.verify(path).ok, journals.verify(path).lines })
+  end)
+
+  it("removes nothing of a line that the head names", function()
+    for count = 1, 2 do
+      local journal = open()
+      record_some(journal, 1)
+      assert(journal:close())
+      local whole = temporary.read(path)
+      temporary.write(path, whole:sub(1, -10))
+      local refused, err = journals.file(path)
+      assert.is_nil(refused)
+      assert.equal("damaged", err.reason)
+      assert.equal(whole:sub(1, -10), temporary.read(path), count)
+      temporary.write(path, whole)
+    end
+  end)
+
   it("refuses a file whose last line is no line of a journal", function()
     temporary.write(path, "some other log\n")
     local journal, err = journals.file(path)

@@ -4,6 +4,8 @@ local journals = require "riskscreen.journal"
 local riskscreen = require "riskscreen"
 local temporary = require "spec.support.temporary"
 
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
 describe("the check of a journal", function()
   local path, lines
 
@@ -181,10 +183,66 @@ describe("the check of a journal", function()
   end
 
   it("finds a torn last line", function()
-    temporary.write(path, table.concat(lines, "\n"))
+    temporary.write(path, table.concat(lines, "\n"):sub(1, -2))
     local report = journals.verify(path)
     assert.equal("torn", report.faults[1].reason)
     assert.equal(8, report.faults[1].line)
+  end)
+
+  it("reads a last line that lacks only its line end", function()
+    temporary.write(path, table.concat(lines, "\n"))
+    assert.same({ true, 8 }, { assert(journals.verify(path)).ok, journals.verify(path).lines })
+    local seen = 0
+    for entry in journals.entries(path) do
+      seen = entry.seq
+    end
+    assert.equal(8, seen)
+  end)
+
+  it("tells a reader of entries what is missing at the end, from the noted head", function()
+    for _, content in ipairs { table.concat(without(7, 8), "\n") .. "\n", table.concat(lines, "\n"):sub(1, -2), "" } do
+      temporary.write(path, content)
+      local told, count = {}, 0
+      local function tell(fault)
+        told[#told + 1] = ("%s %s %d %d"):format(fault.reason, fault.file, fault.line, fault.seq)
+      end
+      for _ in journals.entries(path, nil, tell) do
+        count = count + 1
+      end
+      assert.same({ ("truncated %s 0 8"):format(path) }, told)
+      local ok, err = pcall(function()
+        for _ in journals.entries(path) do -- luacheck: ignore 542
+        end
+      end)
+      assert.is_false(ok)
+      assert.matches(("the journal ends at line %d of the chain, but line 8 was written"):format(count), err.message)
+    end
+  end)
+
+  it("calls no line missing that stands too late", function()
+    lines[7], lines[8] = lines[8], lines[7]
+    temporary.write(path, table.concat(lines, "\n") .. "\n")
+    local told = {}
+    for _ in
+      journals.entries(path, nil, function(fault)
+        told[#told + 1] = fault.reason .. " " .. fault.seq
+      end)
+    do -- luacheck: ignore 542
+    end
+    assert.same({ "missing 7" }, told)
+  end)
+
+  it("refuses a pipe, of which it would read the rest alone", function()
+    local pipe = temporary.path "pipe"
+    assert(os.execute("mkfifo " .. pipe))
+    local report, err = journals.verify(pipe)
+    assert.is_nil(report)
+    assert.matches("cannot be read: Is a pipe", err.message, 1, true)
+    local ok = pcall(function()
+      for _ in journals.entries(pipe) do -- luacheck: ignore 542
+      end
+    end)
+    assert.is_false(ok)
   end)
 
   -- The faults of the journal, from a program that may use 256 MiB of memory.
@@ -326,6 +384,9 @@ describe("the check of a journal", function()
       junk[number] = "junk"
     end
     assert.equal(100, #faults_of(junk))
+    assert.is_true(journals.verify(path).has_more)
+    faults_of { unpack(junk, 1, 99) } -- and the end that is missing
+    assert.is_nil(journals.verify(path).has_more)
   end)
 
   it("reports a hundred faults of any reason when lines are missing after them", function()

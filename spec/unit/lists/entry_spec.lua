@@ -29,6 +29,55 @@ describe("a row of a list", function()
     assert.equal(1798675200, expiry(1798675200))
   end)
 
+  it("knows another name for the time of expiry, and no name of another thing", function()
+    for _, name in ipairs {
+      "valid_till",
+      "validTill",
+      "Valid to",
+      "valid-for",
+      "end_time",
+      "End Of Period End",
+      "subscriptionEndDate",
+      "ended_on",
+      "till",
+      "thru",
+      "good thru",
+      "not_after",
+      "notAfter",
+      "notValidAfter",
+      "best before",
+      "date_to",
+      "Deadline",
+      "validity",
+    } do
+      assert.matches("did you mean 'expires'", entries.misspelt { [name] = true } or name, 1, true)
+    end
+    for _, name in ipairs {
+      "address",
+      "expires",
+      "endpoint",
+      "end_user",
+      "trend_date",
+      "vendor",
+      "sender time",
+      "legend",
+      "weekend",
+      "still_active",
+      "distillery",
+      "throughput",
+      "up_to_date",
+      "validated",
+      "valid_from",
+      "valid",
+      "created_at",
+      "listed_on",
+      "update",
+      "to",
+    } do
+      assert.is_nil(entries.misspelt { [name] = true })
+    end
+  end)
+
   it("is refused for a time of expiry that is none", function()
     local wrong =
       { "2026-02-30", "31.12.2026", "never", "2026-12-31T12:00:00", "1970-01-01", 0, -1, 1, 20261231, 1e11, true }

@@ -1,7 +1,9 @@
 -- riskscreen queue add and results: runs, and files of results.
+local cjson = require "cjson"
 local cli = require "spec.support.cli"
 local command_line = require "spec.support.command_line"
 local redis_server = require "spec.support.redis"
+local row_reader = require "riskscreen.rows"
 local socket = require "socket"
 
 local describe_if = redis_server.is_installed() and describe or pending
@@ -134,12 +136,24 @@ describe_if("riskscreen queue", function()
 
     it("refuses names that look alike in a file of results", function()
       write("a.csv", HEADER .. rows_of(1, 3))
-      for name, wanted in pairs { ["M\228rz"] = "is not UTF-8", ['"\'=1"'] = "run must be a UTF-8 text" } do
+      local names = { ["M\228rz"] = "is not UTF-8", ['"\'=1"'] = "run must be a UTF-8 text" }
+      names["ma\226\128\139rch"], names["ma\194\173rch"] = "without hidden characters", "without hidden characters"
+      for name, wanted in pairs(names) do
         local status, text = queue("add @a.csv --run " .. name)
         assert.equal(4, status)
         assert.matches(wanted, text, 1, true)
       end
       assert.equal(0, (queue "add @a.csv --run März"))
+    end)
+
+    it("says of every row that it reads whether it is invalid, also of those that the queue has", function()
+      write("a.csv", HEADER .. rows_of(1, 3) .. "none,eth,c\nnothing,eth,c\n")
+      for _, counts in ipairs { "5 added, 0 were in the queue", "0 added, 5 were in the queue" } do
+        local status, text = queue "add @a.csv"
+        assert.equal(5, status)
+        assert.matches(("5 rows: %s, 2 invalid"):format(counts), text, 1, true)
+        assert.equal(4, (queue "add @a.csv --max-invalid 1"))
+      end
     end)
 
     it("takes the rows of a pipe under a name", function()
@@ -253,11 +267,68 @@ describe_if("riskscreen queue", function()
       end
     end)
 
+    it("keeps the last row where an editor has left out its line end", function()
+      local whole = read "out.csv"
+      for _, length in ipairs { #whole - 2, #whole - 1 } do
+        write("out.csv", whole:sub(1, length))
+        assert.equal(0, (queue "results -o @out.csv"))
+        assert.equal(whole, read "out.csv")
+      end
+    end)
+
+    it("removes no part of a row whose result is in Redis no more, nor what follows it", function()
+      local whole = read "out.csv"
+      local last = #whole:gsub("[^\n]*\n$", "")
+      local broken = whole:sub(1, last) .. 'march,11,"0x' .. "\r\n" .. whole:sub(last + 1)
+      queue "add @a.csv --run april"
+      queue "work --drain --sandbox"
+      for _, text in ipairs { whole:sub(1, -4), whole:sub(1, last + 1), broken } do
+        write("out.csv", text)
+        local status, message = queue "results -o @out.csv"
+        assert.equal(4, status)
+        assert.matches("mend the file, or -o names", message, 1, true)
+        assert.equal(text, read "out.csv")
+      end
+      assert.matches('"results":10', select(2, queue "status --json"))
+    end)
+
+    it("have the kept columns as they came and whole, as JSON", function()
+      local memo = ("m"):rep(12000)
+      local name = 'bob / "tier" gold\226\128\140\nB'
+      write("a.csv", ('address,network,memo,name\n0x%040x,eth,%s,"%s"\n'):format(1, memo, (name:gsub('"', '""'))))
+      queue "add @a.csv --run may --keep memo,name"
+      queue "work --drain --sandbox"
+      for _ = 1, 2 do
+        assert.equal(0, (queue "results -o @out.csv"))
+      end
+      local found
+      for row in assert(row_reader.open(path "out.csv", {})):each() do
+        found = row
+      end
+      assert.same({ memo = memo, name = name }, cjson.decode(found.fields.fields))
+    end)
+
+    it("have an address that is none as it came, on several lines too", function()
+      local odd = "0x\nab\226\128\139c"
+      write("a.csv", ('address,network\n"%s",eth\n0x%040x,eth\n'):format(odd, 1))
+      assert.equal(5, (queue "add @a.csv --run may"))
+      queue "work --drain --sandbox"
+      for _ = 1, 2 do
+        assert.equal(0, (queue "results -o @out.csv"))
+      end
+      local seen = {}
+      for row in assert(row_reader.open(path "out.csv", {})):each() do
+        seen[row.fields.source .. row.fields.row] = row.address
+      end
+      assert.equal(odd, seen.may1)
+      assert.equal(("0x%040x"):format(1), seen.may2)
+    end)
+
     it("goes on in a file that a kill has cut at any byte of its last row or its header", function()
       local whole = read "out.csv"
       local header = whole:match "^[^\n]*\n"
       local last = #whole:gsub("[^\n]*\n$", "")
-      for _, length in ipairs { 0, 5, #header - 1, #header, last + 1, #whole - 2, #whole - 1 } do
+      for _, length in ipairs { 0, 5, #header - 1, #header, last + 1, last + 30, #whole - 3, #whole - 2, #whole - 1 } do
         write("out.csv", whole:sub(1, length))
         server:command "FLUSHALL"
         queue "add @a.csv --run march"

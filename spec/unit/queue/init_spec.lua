@@ -376,6 +376,7 @@ describe_if("a queue in Redis", function()
       { network = "sonic" },
     }
     assert.same({ rows = 5, added = 5, invalid = 1 }, queue:add("file", inputs))
+    assert.same({ rows = 5, added = 0, invalid = 1 }, queue:add("file", inputs))
     work()
     assert.same({}, queue:dead())
     local results, errors_of = results_by_id(), {}

@@ -138,6 +138,27 @@ describe("a report", function()
     end
   end)
 
+  it("takes no fact for a part of the decision", function()
+    local names = { "level", "type", "error", "entity", "source", "address", "network", "action", "verdict" }
+    local meta = { time = "2020-01-01" }
+    for _, name in ipairs(names) do
+      meta[name] = name == "action" and "allow" or "fact"
+    end
+    local line = assert(json.encode {
+      address = "a1",
+      action = "block",
+      reasons = { "rule 1" },
+      record = { risk = { risks = { { riskLevel = "high", riskType = "hack" } } } },
+      meta = meta,
+    })
+    local row = row_of(page_of(file_of("facts.jsonl", line .. "\n")), 1)
+    assert.same({ "a1", "block", "high", { "hack" } }, { row.address, row.action, row.level, row.types })
+    assert.same({ 0, 0, 0, 0 }, { row.network, row.error, row.entity, row.source })
+    for _, name in ipairs { "level", "type", "error", "entity", "source", "network", "verdict" } do
+      assert.equal("fact", row.others[name])
+    end
+  end)
+
   it("reads times as seconds, milliseconds and dates, with their zones", function()
     local written = { "1795000000", "1795000000123", "2026-11-18T11:06:40Z", "2026-11-18 12:06:40+01:00" }
     for _, text in ipairs { "2026-11-18", "yesterday", "2026-02-30T00:00:00Z" } do

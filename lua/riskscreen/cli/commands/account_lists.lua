@@ -8,6 +8,7 @@ local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
+local plain_name = require("riskscreen.rows").plain_name
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -19,15 +20,16 @@ local export_columns = { "address", "network", "risks" }
 local risk_option = { name = "risk", type = "table", list = true, argument = "LEVEL/TYPE" }
 risk_option.doc = "Risk of the addresses, or of rows that name none, such as high/scam. It may be repeated."
 
--- "high/scam;low/porn", perhaps with more after the type, as risks; the source is the service's own.
+-- "high/scam;low/porn", perhaps with " / SOURCE" after a type, as risks; the source is the service's own.
 local function risks_of(written, place)
   local risks = {}
-  for part in written:gmatch "[^;]*%S[^;]*" do
-    local level, kind = part:match "^%s*([%w-]+)%s*/%s*([%w-]+)"
-    if not level then
+  for part in written:gmatch "[^;]+" do
+    local level, kind, source = part:match "^%s*([%w-]+)%s*/%s*([%w-]+)%s*(.*)$"
+    if level and not source:find "^[^/]" and not source:find("/", 2, true) then
+      risks[#risks + 1] = { riskLevel = level, riskType = kind }
+    elseif part:find "%S" then
       return nil, ("%s must be such as high/scam (got %s)"):format(place, text.show(part))
     end
-    risks[#risks + 1] = { riskLevel = level, riskType = kind }
   end
   return risks
 end
@@ -91,6 +93,12 @@ local function run_import(context)
   local input, default, rows = inputs.open(context, context.arguments.file), given_risks(context), {}
   for row in input:each() do
     local network = row.network or context:network()
+    for name in pairs(row.fields) do
+      local plain = plain_name(name)
+      if plain ~= "risks" and text.nearest(plain, { "risks" }) then
+        status.misuse(("%s is not read as the risks; did you mean 'risks'?"):format(text.show(name)))
+      end
+    end
     local cell = columns_of.cells({ { name = "risks" } }, { risks = input:field(row, "risks") })[1]
     local risks, problem = risks_of(tostring(cell or ""), "risks")
     problem = problem_of(row.address, network) or problem

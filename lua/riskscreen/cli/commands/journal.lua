@@ -65,7 +65,8 @@ local function run_verify(context)
   output:finish()
   local files = text.count(#report.files, "file")
   local first = (report.first or 1) > 1 and (" from line %d on"):format(report.first) or ""
-  local verdict = report.ok and "the chain holds" .. first or text.count(#report.faults, "fault")
+  local faults = (report.has_more and "more than " or "") .. text.count(#report.faults, "fault")
+  local verdict = report.ok and "the chain holds" .. first or faults
   context:tell(("%s in %s: %s"):format(text.count(report.lines, "line"), files, verdict))
   return report.ok and status.done or status.block
 end
@@ -107,6 +108,11 @@ local function run_show(context)
     output:add(last[number % options.tail + 1])
   end
   output:finish()
+  if options.address and count == 0 and not next(spellings) then
+    status.misuse(
+      ("--address: %s is no address, and no decision has it as its input"):format(text.show(options.address))
+    )
+  end
   return context.is_damaged and status.unknown or status.done
 end
 

@@ -91,15 +91,15 @@ local function run_update(context)
   return code
 end
 
-local function load(path)
-  local list, fault = lists.load(path)
+local function load(path, kind)
+  local list, fault = lists.load(path, kind)
   return list or status.fail(status.unknown, fault)
 end
 
 local function run_info(context)
   local output = context:output { "file", "entries", "built", "days", "invalid", "expired", "bytes", "title" }
   for _, path in ipairs(context.arguments.file) do
-    local facts = load(path).facts
+    local facts = load(path, "allow").facts
     local record = tables.pick(facts, { "entries", "invalid", "expired", "title" })
     record.file, record.bytes, record.built = path, facts.size, time_of(facts.built_at)
     record.days = facts.built_at and math.floor((os.time() - facts.built_at) / DAY)

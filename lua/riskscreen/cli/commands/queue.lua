@@ -19,7 +19,6 @@ local text = require "riskscreen.util.text"
 
 local REDIS_URL = "RISKSCREEN_REDIS_URL"
 local PIECE = 65536 -- bytes
-local LONGEST_CELL = 10000 -- bytes
 local STATUS =
   "waiting working following results dead added done shared requeued foreign per_second left oldest workers"
 local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
@@ -128,7 +127,7 @@ local function run_add(context)
   local added, invalid = grouped(totals.added), grouped(totals.invalid)
   local rows = text.count(totals.rows, "row", grouped(totals.rows))
   local known = grouped(totals.rows - totals.added)
-  context:tell(("%s: %s added, %s of them invalid, %s were in the queue"):format(rows, added, invalid, known))
+  context:tell(("%s: %s added, %s were in the queue, %s invalid"):format(rows, added, known, invalid))
   return totals.invalid > 0 and status.invalid_rows or status.done
 end
 
@@ -214,11 +213,11 @@ local function run_requeue(context)
 end
 
 -- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice. A result may
--- come again after a kill, or from a Redis that has lost changes. A row that was cut by a kill is removed.
+-- come again after a kill, or from a Redis that has lost changes. Redis has no other row of the file any more.
 
 local RESULT = "source row address network action reasons risks error time fields queue"
 local result_columns = outputs.columns.named(text.words(RESULT))
-local QUEUE = #result_columns
+local SUBJECT, QUEUE = 4, #result_columns -- up to the network, the columns say which row it is
 
 ---@class riskscreen.cli.ResultFile
 ---@field path string
@@ -226,10 +225,21 @@ local QUEUE = #result_columns
 ---@field queue string the queue and its Redis
 ---@field subjects table<string, table<integer, integer>> by run and row, a digest of address and network
 
--- Whether a row is in the file; from now on it is. Another queue, or another address in its place, ends the command.
-local function has_row(file, line)
+-- The cells of a result, with the input as it was added.
+local function cells_of(file, result)
+  local record = tables.merge(with_input(result), { queue = file.queue })
+  record.fields = record.fields ~= nil and outputs.json(record.fields) or nil
+  return outputs.columns.cells(result_columns, record)
+end
+
+-- The cells of a row of the file; none of one that is not whole.
+local function split(row)
   local cells = {}
-  records.split(line:sub(1, -3), ",", cells, line:find('"', 1, true) ~= nil)
+  return records.split(row, ",", cells, row:find('"', 1, true) ~= nil) == QUEUE and cells or {}
+end
+
+-- Whether a row is in the file; from now on it is. Another queue, or another address in its place, ends the command.
+local function has_row(file, cells)
   if cells[QUEUE] ~= file.queue then
     local message = "%s has the results of the queue %s, and this one is %s: -o names another file"
     status.misuse(message:format(file.path, text.show(cells[QUEUE]), text.show(file.queue)))
@@ -246,40 +256,75 @@ local function has_row(file, line)
   return before ~= nil
 end
 
--- Reads the rows of the file. Returns its length up to the end of the last whole row.
+-- Reads the rows of the file. Returns its length up to the last whole row, and the line end that this row lacks.
 local function read_results(file)
-  local header, size = outputs.csv_header(result_columns), 0
+  local header = outputs.csv_header(result_columns)
+  local beginning = file.out:read(#header) or ""
+  if beginning ~= header:sub(1, #beginning) then
+    status.misuse(("%s is not a file of this command"):format(file.path))
+  elseif beginning ~= header then
+    return 0, header
+  end
   local next_line = records.lines(function()
     return file.out:read(PIECE)
   end, "bytes")
-  for line in next_line do
-    if size == 0 and line ~= header:sub(1, #line) then
-      status.misuse(("%s is not a file of this command"):format(file.path))
-    elseif line:sub(-1) ~= "\n" then
-      break -- cut by a kill
-    elseif size > 0 then
-      has_row(file, line)
+  local read, whole, lacking, is_last = #header, #header, "", false
+  local next_row = records.rows(function()
+    local line, number, length = next_line()
+    is_last = line ~= nil and line:sub(-1) ~= "\n"
+    if is_last then
+      line = line:gsub("\r$", "")
     end
-    size = size + #line
+    read = read + #(line or "")
+    return line, number, is_last and #line or length
+  end)
+  for row in next_row do
+    local cells = split(row)
+    if is_last and cells[QUEUE] ~= file.queue then
+      break
+    end
+    has_row(file, cells)
+    whole, lacking = read, is_last and "\r\n" or ""
   end
-  return size
+  return whole, lacking
+end
+
+-- Whether a row that is not whole was cut by a kill: Redis has its result until the row is on the disk.
+local function is_cut(file, queue, rest)
+  local results
+  repeat
+    results = status.ensure(queue:results(results and results[#results].position))
+    for _, result in ipairs(results) do
+      local subject = outputs.csv(cells_of(file, result), SUBJECT):sub(1, -3) .. ","
+      if subject:sub(1, #rest) == rest:sub(1, #subject) then
+        return not rest:find "\n"
+      end
+    end
+  until not results[1]
+  return false
 end
 
 -- Opens the file, or makes it.
-local function open_results(path, queue)
+local function open_results(path, queue, name)
   inputs.refuse_stream(path, "-o")
   local made, problem = io.open(path, "ab")
   status.ensure_written(made, problem)
   made:close()
   ---@type riskscreen.cli.ResultFile
-  local file = { path = path, out = assert(io.open(path, "r+b")), queue = queue, subjects = {} }
+  local file = { path = path, out = assert(io.open(path, "r+b")), queue = name, subjects = {} }
   if not system.lock(file.out) then
     status.misuse(("%s is being written by another program"):format(path))
   end
-  local size = read_results(file)
+  local size, lacking = read_results(file)
+  file.out:seek("set", size)
+  local rest = size > 0 and text.trim(file.out:read "*a") or ""
+  if rest ~= "" and not is_cut(file, queue, rest) then
+    local message = "%s: the row behind byte %.0f is not whole, and Redis does not have its result: mend the file, or "
+    status.misuse((message .. "-o names another file"):format(path, size))
+  end
   file.out:seek("set", size)
   status.ensure_written(system.truncate(file.out, size))
-  status.ensure_written(file.out:write(size == 0 and outputs.csv_header(result_columns) or ""))
+  status.ensure_written(file.out:write(lacking))
   status.ensure_written(system.sync(file.out))
   return file
 end
@@ -288,13 +333,8 @@ end
 local function write_results(file, results)
   local count = 0
   for _, result in ipairs(results) do
-    local cells = outputs.columns.cells(result_columns, tables.merge(with_input(result), { queue = file.queue }))
-    for index = 1, QUEUE do
-      local cell = cells[index]
-      cells[index] = type(cell) == "string" and text.printable(cell, LONGEST_CELL) or cell -- without line breaks
-    end
-    local line = outputs.csv(cells, QUEUE)
-    if not has_row(file, line) then
+    local line = outputs.csv(cells_of(file, result), QUEUE)
+    if not has_row(file, split(line:sub(1, -3))) then
       status.ensure_written(file.out:write(line))
       count = count + 1
     end
@@ -310,7 +350,7 @@ local function run_results(context)
   local forget = stop_at_signal(context, function()
     stopped = true
   end)
-  local file = open_results(options.output, ("%s@%s"):format(options.name, client:server()))
+  local file = open_results(options.output, queue, ("%s@%s"):format(options.name, client:server()))
   local count, repeated = 0, 0
   while not stopped do
     local results = status.ensure(queue:results(nil, options.follow and 1 or 0))

@@ -5,8 +5,8 @@ local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
 local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
-local encode = require("riskscreen.cli.output").json
 local option_of = require "riskscreen.cli.option"
+local outputs = require "riskscreen.cli.output"
 local status = require "riskscreen.cli.status"
 local rows = require "riskscreen.rows"
 local store = require "riskscreen.store"
@@ -45,17 +45,15 @@ local order = { "id", "time", "watch", "address", "network", "action", "before",
 
 -- Writes a change to the standard output, and gives it to the command.
 local function receiver(context)
-  local command, out = context.options.command and to_command(context.options.command), context:stream()
+  local command = context.options.command and to_command(context.options.command)
+  local write_line = outputs.line_writer(context:stream())
   return function(change)
-    local line, taken, problem = encode(change, order), true, nil
+    local line, taken, problem = outputs.json(change, order), true, nil
     if command then
       taken, problem = command(line)
     end
     if taken then
-      taken, problem = out:write(line, "\n")
-    end
-    if taken then
-      taken, problem = out:flush()
+      taken, problem = write_line(line)
     end
     return taken and true, problem
   end

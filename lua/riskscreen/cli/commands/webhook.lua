@@ -16,6 +16,7 @@ local function run(context)
       ("deliveries must be authenticated: set %s, or give --allow ADDRESS, or --accept-unauthenticated"):format(SECRET)
     )
   end
+  local write_line = outputs.line_writer(world.out)
   local made, inbox = pcall(riskscreen.webhook.inbox, {
     secret = secret and { value = secret, path = true } or nil,
     allow = options.allow,
@@ -23,8 +24,7 @@ local function run(context)
     handlers = {
       ["*"] = function(event)
         local names = { "webhookId", "eventType", "timestamp", "data" }
-        world.out:write(outputs.json(tables.pick(event, names), names), "\n")
-        return world.out:flush()
+        return write_line(outputs.json(tables.pick(event, names), names))
       end,
     },
   })

@@ -1,6 +1,7 @@
 -- The output of a verb: records as a table for people, or as JSON, JSON lines or CSV for programs.
 
 local columns_of = require "riskscreen.cli.output.columns"
+local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
 local render = require("riskscreen.cli.output.table").render
 local status = require "riskscreen.cli.status"
@@ -60,6 +61,28 @@ end
 ---@return string
 function M.csv_header(columns)
   return M.csv(tables.pluck(columns, "name"), #columns)
+end
+
+-- Whether the standard output is a file whose last line has no end, as a full disk or a kill leaves it.
+local function is_torn(out)
+  local file = out == io.stdout and files.kind "/dev/stdout" == "file" and io.open("/dev/stdout", "rb") or nil
+  local last = file and file:seek("end", -1) and file:read(1)
+  return file and file:close() and last and last ~= "\n"
+end
+
+---A function that writes a line for a program and flushes it. It begins on a new line where a part of one may be.
+---@param out table
+---@return fun(line: string): any, any ok or nil and the problem
+function M.line_writer(out)
+  local before = is_torn(out) and "\n" or ""
+  return function(line)
+    local written, problem = out:write(before, line, "\n")
+    if written then
+      written, problem = out:flush()
+    end
+    before = written and "" or "\n"
+    return written, problem
+  end
 end
 
 -- A program that reads a part of the results must not take it for all of them.

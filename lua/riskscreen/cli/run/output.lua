@@ -1,6 +1,7 @@
 -- The file of results of a run: where it is, when a run may write it, and where the run goes on in it. The answers are
 -- kept in state.lua. With --retry-failed the results of the complete run are read again, row by row.
 
+local columns_of = require("riskscreen.cli.output").columns
 local decision_record = require "riskscreen.cli.decision_record"
 local files = require "riskscreen.util.files"
 local identities = require "riskscreen.cli.run.identity"
@@ -11,7 +12,6 @@ local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
 local STATE = ".state"
 local PIECE = 65536 -- bytes
@@ -28,17 +28,7 @@ local M = {}
 ---@return riskscreen.cli.Column[]
 function M.columns(keep, source, meta)
   local columns = tables.concat({ { name = "line" } }, decision_record.columns(source, meta), { { name = "time" } })
-  local own = tables.set(tables.pluck(columns, "name"))
-  own.meta = meta and true -- the facts of the command are the record's
-  for _, name in ipairs(keep or {}) do
-    local plain = rows.plain_name(name) -- two columns that differ in their case could not be read again
-    if own[plain] then
-      local fault = own[plain] == "kept" and "%s is given twice" or "the results have a column %s of their own"
-      status.misuse("--keep: " .. fault:format(text.show(plain)))
-    end
-    own[plain], columns[#columns + 1] = "kept", { name = name }
-  end
-  return columns
+  return decision_record.with(columns, "--keep", columns_of.named(keep or {}))
 end
 
 ---Puts the complete output of a run with --retry-failed in the place of the earlier one. Also after a crash.
