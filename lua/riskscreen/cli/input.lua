@@ -46,7 +46,7 @@ function M.refuse_loss(context, has_client)
   read = tables.concat(read, configuration.files(context.configuration, has_client and context.command.verdict))
   written = tables.concat({ context.world.out }, written and written(context) or M.written(its.output))
   refuse_same(written, read, "the output is the input ", ", which would be lost: -o names another file")
-  refuse_same(written, beside, "the output belongs to an input: ", " would be lost: -o names another file")
+  refuse_same(written, beside, "the output belongs to the input: ", " would be lost: -o names another file")
   if journal then
     local before, after = ("the journal %s is also "):format(journal), ": give the journal a file of its own"
     local others = has_client and tables.concat(written, read) or written
