@@ -1,7 +1,10 @@
 -- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell its
 -- kind, and not its name.
+local digest = require "riskscreen.address.digest"
+local errors = require "riskscreen.errors"
 local files = require "riskscreen.util.files"
 local optional = require "riskscreen.util.optional"
+local text = require "riskscreen.util.text"
 
 local PIECE = 65536 -- bytes that are read at a time
 local CHANGED = "it was changed while it was read"
@@ -21,6 +24,7 @@ local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version; bo
 ---@field is_whole boolean it can be read twice
 ---@field change_fault fun(): string|nil the fault of a file that was changed since its opening
 ---@field rewind fun() begins to read it again
+---@field digest fun(): string of all its bytes, if it is whole; it raises what refuses the file
 ---@field close fun()
 
 local M = {}
@@ -207,6 +211,22 @@ function M.open(source, name, may_grow)
     end
     file.kind, file.refusal = kind_of(beginning)
     file.read = read
+  end
+  function file.digest()
+    local place, read_bytes = handle:seek(), file.read_bytes
+    handle:seek("set", start)
+    local result, read = "", pieces_of(handle, file)
+    local piece, problem = read()
+    while piece do
+      result = digest.sha256(result .. piece)
+      piece, problem = read()
+    end
+    handle:seek("set", place)
+    file.read_bytes = read_bytes
+    if problem then
+      error(errors.new("invalid_argument", file.name .. ": " .. problem, { field = "source", sent = false }), 0)
+    end
+    return text.hex(result):sub(1, 16)
   end
   function file.close()
     if is_path and io.type(handle) == "file" then

@@ -9,24 +9,6 @@ local text = require "riskscreen.util.text"
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
 local names = text.words "input format network policy include address_check service columns meta content identity"
 local LATER = { content = true, identity = true } -- earlier versions kept none
-local PIECE = 65536 -- bytes
-
--- The digest of a whole file, in constant memory. It is the open one: its name may lead to another file by now.
-local function digest_of(input)
-  local file = input.file
-  local handle, place = file.handle, file.handle:seek()
-  handle:seek("set", file.start)
-  local digest, piece = "", handle:read(PIECE)
-  while piece do
-    digest, piece = core.sha256(digest .. piece), handle:read(PIECE)
-  end
-  handle:seek("set", place)
-  local fault = file.change_fault()
-  if fault then
-    error(input:failure(fault), 0)
-  end
-  return text.hex(digest):sub(1, 16)
-end
 
 local M = {}
 
@@ -53,7 +35,7 @@ function M.of(context, input, format, client, source)
     service = source and "the sandbox" or context:setting "base_url",
     source = source, -- not compared: 0.1.0 has no such column
     identity = calls.identity.decision(calls.state_of(client), client.policy, options),
-    content = file.is_whole and digest_of(input) or nil, -- the rows of a pipe are compared as they come
+    content = file.is_whole and file.digest() or nil, -- the rows of a pipe are compared as they come
     meta = options.meta and encode(options.meta) or nil,
     columns = table.concat({
       options.address_column or "",

@@ -352,7 +352,6 @@ function Run:go(client)
     self:write_all()
     self:take_back_failures()
   end
-  local is_changed = self.input.file.change_fault() ~= nil
   self:close()
   if self.shown > MOST_SHOWN then
     local more = text.count(self.shown - MOST_SHOWN, "invalid row")
@@ -366,9 +365,7 @@ function Run:go(client)
     -- Where the run was ended, answers of the state are not in the output yet.
     local position = self.state.progress.position + (errors.is(failure) and 0 or self.waiting)
     local rows = text.count(position, "row", progress_line.grouped(position))
-    local remedy = is_changed and "the input has changed: --force starts again"
-      or "the same command with --resume goes on"
-    self.context:warn(("stopped after %s; %s"):format(rows, remedy))
+    self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
   error(failure, 0)
 end
