@@ -70,6 +70,21 @@ function M.version(file)
   end
 end
 
+---Gives a file another name, also after a power cut.
+---@param path string
+---@param name string in the same directory
+---@return boolean|nil
+---@return string|nil problem
+function M.rename(path, name)
+  local ok, problem = os.rename(path, name)
+  local directory = ok and system and io.open(name:match "^.*/" or ".", "rb")
+  if directory then
+    system.sync(directory)
+    directory:close()
+  end
+  return ok, problem
+end
+
 -- Makes the unfinished file, and locks it. Only the program that has the lock removes the file or gives it its name.
 local function claim(path)
   local unfinished = M.unfinished(path)
@@ -116,7 +131,7 @@ function M.replace(path)
     function(is_complete)
       local ok, fault = (system and system.sync or file.flush)(file)
       if ok and is_complete then
-        ok, fault = os.rename(unfinished, M.target(path))
+        ok, fault = M.rename(unfinished, M.target(path))
       end
       if not (ok and is_complete) then
         os.remove(unfinished)

@@ -36,12 +36,7 @@ end
 ---@param progress riskscreen.cli.Progress
 function M.replace_earlier(path, progress)
   if progress.earlier and progress.finished and files.exists(files.unfinished(path)) then
-    status.ensure_written(os.rename(files.unfinished(path), path))
-    local directory = io.open(path:match "^.*/" or ".", "rb")
-    if directory then
-      system.sync(directory)
-      directory:close()
-    end
+    status.ensure_written(files.rename(files.unfinished(path), path))
   end
 end
 
@@ -231,13 +226,12 @@ function M.open(run, path, identity)
   run.progress, run.answers = state.progress, state.answers
   run.chains = { [run.progress.position] = run.progress.chain, [run.progress.rows or 0] = run.progress.last_chain }
   run.last_known = math.max(run.progress.position, run.progress.rows or 0)
-  local invalid = run.progress.invalid
+  run.input.invalid_count = run.progress.invalid -- --max-invalid holds for the whole run
   for number, answer in pairs(state.answers) do
     run.waiting = run.waiting + 1
-    invalid = invalid + (answer.invalid and 1 or 0)
+    run.input.invalid_count = run.input.invalid_count + (answer.invalid and 1 or 0)
     run.chains[number], run.last_known = answer.chain, math.max(run.last_known, number)
   end
-  run.input.invalid_count = invalid -- --max-invalid holds for the whole run
 end
 
 return M
