@@ -47,12 +47,10 @@ function M.refuse_loss(context, has_client)
   written = tables.concat({ context.world.out }, written and written(context) or M.written(its.output))
   refuse_same(written, read, "the output is the input ", ", which would be lost: -o names another file")
   refuse_same(written, beside, "the output belongs to the input: ", " would be lost: -o names another file")
-  if journal then
-    local before, after = ("the journal %s is also "):format(journal), ": give the journal a file of its own"
-    local others = has_client and tables.concat(written, read) or written
-    local _ = has_client and M.refuse_stream(journal, "--journal")
-    refuse_same({ journal, files.target(journal) .. ".head" }, others, before, after)
-  end
+  local kept = journal and { journal, files.target(journal) .. ".head" } or {}
+  local its_name, others = tostring(journal), has_client and tables.concat(written, read) or written
+  refuse_same(kept, others, "the journal " .. its_name .. " is also ", ": give the journal a file of its own")
+  local _ = has_client and journal and M.refuse_stream(journal, "--journal")
 end
 
 ---Whether a path names a stream, a pipe or a device, which cannot be read again.
@@ -76,8 +74,7 @@ end
 ---@param path string "-" is stdin
 ---@return riskscreen.Rows
 function M.open(context, path)
-  local source = path == "-" and context.world.input or path
-  local name = path == "-" and "stdin" or path
+  local source, name = path == "-" and context.world.input or path, path == "-" and "stdin" or path
   local input =
     status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
   local lacking = input:lacks(context.options.keep or {}, "--keep")

@@ -314,14 +314,14 @@ end
 
 function Run:summary()
   local progress, parts = self.progress, {}
-  local rows = text.count(progress.position, "row", progress_line.grouped(progress.position))
+  local rows = text.count(progress.position, "row", text.grouped(progress.position))
   parts[1] = ("%s: %s"):format(rows, progress_line.counts(progress.counts))
   if progress.invalid > 0 then
-    parts[#parts + 1] = ("%s invalid"):format(progress_line.grouped(progress.invalid))
+    parts[#parts + 1] = ("%s invalid"):format(text.grouped(progress.invalid))
   end
   if progress.failed > 0 then
     local remedy = self.path and ": the same command with --retry-failed asks again" or ""
-    parts[#parts + 1] = ("%s failed%s"):format(progress_line.grouped(progress.failed), remedy)
+    parts[#parts + 1] = ("%s failed%s"):format(text.grouped(progress.failed), remedy)
   end
   return (self.path and self.path .. ": " or "") .. table.concat(parts, "; ")
 end
@@ -364,7 +364,7 @@ function Run:go(client)
   if self.path then
     -- Where the run was ended, answers of the state are not in the output yet.
     local position = self.state.progress.position + (errors.is(failure) and 0 or self.waiting)
-    local rows = text.count(position, "row", progress_line.grouped(position))
+    local rows = text.count(position, "row", text.grouped(position))
     self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
   error(failure, 0)
