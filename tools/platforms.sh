@@ -113,7 +113,7 @@ musl() {
   mkdir -p "$platforms/musl"
   flags="-std=c11 -D_GNU_SOURCE -DNDEBUG -O2 -Wall -Wextra -Wconversion -Werror -Icsrc -static"
   for portable in "" -DRSC_PORTABLE=1; do
-    for test in scan number short_string digest timers; do
+    for test in scan number key_cache digest timers; do
       # shellcheck disable=SC2086
       musl-gcc $flags $portable -o "$platforms/musl/$test" "spec/c/${test}_test.c" csrc/base/*.c csrc/json/*.c \
         csrc/lists/*.c csrc/http/timers.c -lm -lpthread

@@ -53,7 +53,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field proxy? string URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read.
 ---@field ca_file? string PEM file of the trusted authorities.
 ---@field client_cert? string PEM file of the client's certificate.
----@field client_key? string PEM file of that certificate's key.
+---@field client_key? string PEM file of that certificate's key, which needs no pass phrase.
 ---@field unix_socket? string Unix-domain socket to connect to.
 ---@field endpoints? table Method and path (and envelope) of operations by name, such as kyt_result = { method = 'GET', path = '/…/{requestId}' }: for operations whose path is not published.
 ---@field extend? table Values that the service has added to its enumerations, for requests and for decisions of this client.
@@ -628,7 +628,7 @@ local riskscreen_Decision = {}
 ---@field action riskscreen.Action
 ---@field message string for a person
 ---@field rule? riskscreen.Rule the operator's rule that decided
----@field risk? table the risk that was decided, as the service sent it but without the access key
+---@field risk? table riskLevel, riskType and riskSource of the risk that was decided, which the decisions of a client share; in a decision of a policy alone the risk as it was given
 ---@field error? riskscreen.Error the failure that was decided
 ---@field list? string the file of the local list that has the address
 ---@field entry? { address: string, network?: string, expires?: number } its entry there; Unix seconds
@@ -805,7 +805,7 @@ local riskscreen_InboxListener = {}
 
 ---@class riskscreen.WebhookEvent
 ---@field webhookId string
----@field eventType string the interface shows getTxHashCustomRiskScore; others are kept as they come
+---@field eventType string the interface shows getTxHashCustomRiskScore; the data of others may be anything but null
 ---@field timestamp string YYYY-MM-DD HH:mm:ss; its zone is not published
 ---@field data table
 local riskscreen_WebhookEvent = {}
@@ -830,7 +830,7 @@ local riskscreen_WebhookStore = {}
 ---@return riskscreen.Inbox
 function riskscreen.webhook.inbox(given) end
 
----Decodes and checks the body of a delivery. Unknown fields and unknown types of events are kept.
+---Decodes and checks the body of a delivery. Unknown fields and unknown types of events are kept, and null members of objects are dropped.
 ---@param body string
 ---@param headers? table<string, string> of the request
 ---@return riskscreen.WebhookEvent|nil event

@@ -71,6 +71,8 @@ static CURLcode set_strings(CURL *easy, const struct rsc_origin_options *options
         {CURLOPT_NOPROXY, options->proxy != NULL ? "" : "*"},
         {CURLOPT_SSLCERT, options->client_cert},
         {CURLOPT_SSLKEY, options->client_key != NULL ? options->client_key : options->client_cert},
+        /* OpenSSL would ask at the terminal for the pass phrase of a key, and block the program. */
+        {CURLOPT_KEYPASSWD, options->client_cert != NULL ? "" : NULL},
         {CURLOPT_UNIX_SOCKET_PATH, options->unix_socket},
         {CURLOPT_USERAGENT, options->user_agent},
         {CURLOPT_ACCEPT_ENCODING, options->compression ? RSC_ENCODING : NULL},

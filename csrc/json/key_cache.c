@@ -1,107 +1,37 @@
 #include "json/key_cache.h"
 
-void rsc_key_cache_begin(struct rsc_key_cache *cache) {
-    if (cache->unknown > RSC_KEYS_RELEARN) {
-        *cache = (struct rsc_key_cache){0};
-    }
-}
-
-uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
-    for (unsigned probe = 0; probe < RSC_KEY_PROBES_MAX; probe++) {
-        uint16_t number = cache->buckets[(hash + probe) % RSC_KEY_BUCKETS];
-        if (number == 0) {
-            return 0;
-        }
-        const struct rsc_key *key = &cache->keys[number];
-        if (key->hash == hash && key->size == size && rsc_short_string_equals(key->text, bytes, size)) {
-            return number;
-        }
-    }
-    return 0;
-}
-
-/* Returns a free bucket for the hash, or NULL. */
-static uint16_t *free_bucket(struct rsc_key_cache *cache, uint32_t hash) {
-    for (unsigned probe = 0; probe < RSC_KEY_PROBES_MAX; probe++) {
-        uint16_t *bucket = &cache->buckets[(hash + probe) % RSC_KEY_BUCKETS];
-        if (*bucket == 0) {
+/* Returns the key's bucket, or the free one for it. */
+static uint16_t *bucket_of(struct rsc_key_cache *cache, const char *bytes, size_t length, uint32_t hash) {
+    for (uint32_t at = hash;; at++) {
+        uint16_t *bucket = &cache->buckets[at % RSC_KEY_BUCKETS];
+        const struct rsc_key *key = &cache->keys[*bucket];
+        if (*bucket == 0 || (key->hash == hash && key->size == length + 1 && memcmp(key->text, bytes, length) == 0)) {
             return bucket;
         }
     }
-    return NULL;
 }
 
-uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
+/* Returns whether a key that is not in the cache may enter it. */
+static bool is_due(struct rsc_key_cache *cache, uint32_t hash) {
     if (cache->key_count == RSC_KEYS_MAX - 1) {
         cache->unknown++;
-        return 0;
-    }
-    uint32_t *candidate = &cache->candidates[hash % RSC_KEYS_MAX];
-    if (*candidate != hash) {
-        *candidate = hash;
-        return 0;
-    }
-    uint16_t *bucket = free_bucket(cache, hash);
-    if (bucket == NULL) {
-        return 0;
-    }
-    *bucket = ++cache->key_count;
-    struct rsc_key *key = &cache->keys[*bucket];
-    *key = (struct rsc_key){.hash = hash, .size = (uint16_t)size};
-    memcpy(key->text, bytes, size);
-    return *bucket;
-}
-
-bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
-    struct rsc_value *value = &cache->values[rsc_key_cache_value_number(hash)];
-    if (value->candidate != hash) {
-        value->candidate = hash;
         return false;
     }
-    memcpy(value->text, bytes, size);
-    value->size = (uint32_t)size;
-    return true;
+    uint32_t *candidate = &cache->candidates[hash % RSC_KEYS_MAX];
+    bool is_second = *candidate == hash;
+    *candidate = hash;
+    return is_second;
 }
 
-static bool has_duplicate(const uint16_t *keys, size_t count) {
-    for (size_t i = 1; i < count; i++) {
-        for (size_t j = 0; j < i; j++) {
-            if (keys[i] == keys[j]) {
-                return true;
-            }
-        }
+uint16_t rsc_key_cache_find(struct rsc_key_cache *cache, const char *bytes, size_t length, bool *is_new) {
+    uint32_t hash = rsc_key_hash(bytes, length);
+    uint16_t *bucket = bucket_of(cache, bytes, length, hash);
+    *is_new = *bucket == 0 && *is_new && is_due(cache, hash);
+    if (*is_new) {
+        *bucket = ++cache->key_count;
+        struct rsc_key *key = &cache->keys[*bucket];
+        key->hash = hash;
+        rsc_key_set(key, bytes, length);
     }
-    return false;
-}
-
-uint16_t rsc_key_cache_learn_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, const uint16_t *keys,
-                                  size_t count) {
-    shape->steady++;
-    if (shape->steady < RSC_PLAN_AFTER || shape->temporary || cache->plan_count == RSC_PLANS_MAX - 1) {
-        return 0;
-    }
-    shape->steady = 0;
-    if (has_duplicate(keys, count)) {
-        return 0;
-    }
-    struct rsc_plan *plan = &cache->plans[++cache->plan_count];
-    *plan = (struct rsc_plan){.count = (uint16_t)count};
-    memcpy(plan->keys, keys, count * sizeof *keys);
-    return cache->plan_count;
-}
-
-void rsc_key_cache_rate_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, bool matched) {
-    struct rsc_plan *plan = &cache->plans[shape->plan];
-    if (shape->plan == 0) {
-        return; /* a nested object has already removed the plan */
-    }
-    if (matched) {
-        plan->failures = (uint16_t)(plan->failures - (plan->failures > 0));
-        return;
-    }
-    plan->failures = (uint16_t)(plan->failures + 4);
-    if (plan->failures > RSC_PLAN_FAILURES_MAX) {
-        shape->plan = 0;
-        shape->steady = -RSC_PLAN_PAUSE;
-    }
+    return *bucket;
 }

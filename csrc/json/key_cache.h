@@ -1,10 +1,10 @@
-/* The key cache: what a decoder learns from the texts it reads. It holds their keys, the order of the keys, the sizes
- * of the tables under each key, and short string values. Independent of Lua: each entry has a number, and the caller
- * keeps the Lua string for that number.
+/* The key cache: what a decoder learns from the texts it reads. It holds their keys, the order of the keys, and the
+ * sizes of the tables under each key. Independent of Lua: each key has a number, and the caller keeps the Lua string
+ * for that number.
  *
- * A string enters the cache the second time it occurs, so that unique strings replace nothing. The caller owns the
- * struct, which has a fixed size. A zeroed struct is an empty cache. It keeps bytes of the texts until it is freed. One
- * thread at a time. */
+ * A key enters the cache the second time it occurs, so that unique keys do not fill it. The caller owns the struct,
+ * which has a fixed size. A zeroed struct is an empty cache. It keeps bytes of the texts until it is freed. One thread
+ * at a time. */
 #ifndef RSC_KEY_CACHE_H
 #define RSC_KEY_CACHE_H
 
@@ -12,21 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "json/short_string.h"
+#include "json/block.h"
 
-#define RSC_KEYS_MAX       256 /* keys; number 0 is unused */
-#define RSC_KEY_BUCKETS    512
-#define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is cleared */
-#define RSC_KEY_PROBES_MAX 8    /* buckets to search for a key */
+#define RSC_KEYS_MAX       256  /* keys; number 0 stands for every other key */
+#define RSC_KEY_BUCKETS    512  /* more than keys, so that some stay free */
+#define RSC_KEY_LENGTH_MAX 31   /* bytes */
+#define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is of no more use */
 
-#define RSC_VALUES_MAX 256 /* string values */
+#define RSC_VALUES_MAX 256 /* short string values */
 
 #define RSC_PLANS_MAX     32 /* plans; number 0 is unused */
 #define RSC_PLAN_KEYS_MAX 12 /* members of an object with a plan */
-#define RSC_PLAN_AFTER    8  /* consecutive equal objects before a shape gets a plan */
-
-#define RSC_PLAN_FAILURES_MAX 64   /* score at which a plan is removed: +4 per failure, -1 per success */
-#define RSC_PLAN_PAUSE        4096 /* objects until a shape that lost its plan may get another */
 
 /* The usual size and layout of the objects and arrays under one key, or at the top level. */
 struct rsc_shape {
@@ -36,37 +32,29 @@ struct rsc_shape {
     uint16_t first; /* the first key of the last object, or 0 */
     uint16_t plan;  /* the plan of its objects, or 0 */
 
-    int32_t steady; /* consecutive objects whose keys were all expected */
-    bool temporary; /* belongs to a key outside the cache, so it gets no plan */
+    int32_t steady; /* consecutive objects whose keys were all expected; see plan.h */
 };
 
 struct rsc_key {
-    char text[RSC_SHORT_STRING_ROOM];
+    char text[2 * RSC_BLOCK_SIZE]; /* with the closing quote */
     uint32_t hash;
-    uint16_t size;
+    uint16_t size; /* with the closing quote */
     uint16_t next; /* the key that last followed this one, or 0 */
     struct rsc_shape shape;
 };
 
-/* A plan: the keys of a shape whose objects always have the same keys in the same order, none of them twice. The caller
- * can create such an object at once instead of member by member. */
+/* A plan: the keys of a shape whose objects have the same keys in the same order. See plan.h. */
 struct rsc_plan {
     uint16_t keys[RSC_PLAN_KEYS_MAX];
     uint16_t count;
-    uint16_t failures; /* the failure score, see RSC_PLAN_FAILURES_MAX */
-};
-
-struct rsc_value {
-    char text[RSC_SHORT_STRING_ROOM];
-    uint32_t size;      /* 0 in an empty slot */
-    uint32_t candidate; /* hash of the last unknown value in this slot */
+    uint16_t failures; /* a score */
 };
 
 struct rsc_key_cache {
     struct rsc_key keys[RSC_KEYS_MAX];
-    struct rsc_value values[RSC_VALUES_MAX];
-    uint16_t buckets[RSC_KEY_BUCKETS]; /* key numbers by hash */
-    uint32_t candidates[RSC_KEYS_MAX]; /* hashes of keys that occurred once */
+    uint16_t buckets[RSC_KEY_BUCKETS];     /* key numbers by hash */
+    uint32_t candidates[RSC_KEYS_MAX];     /* hashes of keys that occurred once */
+    struct rsc_key values[RSC_VALUES_MAX]; /* by hash; the caller keeps the values that came twice in a row */
     struct rsc_plan plans[RSC_PLANS_MAX];
     struct rsc_shape top;
     uint16_t key_count;
@@ -74,46 +62,42 @@ struct rsc_key_cache {
     uint32_t unknown; /* unknown keys since the cache was full */
 };
 
-/* Call before each text. Clears a full cache that no longer matches the texts. */
-void rsc_key_cache_begin(struct rsc_key_cache *cache);
-
-/* The functions below take a short string: its bytes, its size and its hash; see short_string.h. */
-
-/* Returns the number of a key, or 0. */
-uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
-
-/* Records a key that rsc_key_cache_find_key did not find. Returns its new number, or 0 if the key is not yet cached. */
-uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
-
-/* Records a value that rsc_key_cache_has_value did not find. Returns whether it is now cached, under the number of its
- * hash. */
-bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
-
-/* Records the keys of an object in which all keys were expected. Returns the number of a new plan if the shape is due
- * to get one, else 0. The caller activates the plan by setting the shape's `plan`. */
-uint16_t rsc_key_cache_learn_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, const uint16_t *keys,
-                                  size_t count);
-
-/* Records whether an object matched its shape's plan, and removes a plan that fails too often. */
-void rsc_key_cache_rate_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, bool matched);
-
-static inline unsigned rsc_key_cache_value_number(uint32_t hash) {
-    return hash % RSC_VALUES_MAX;
+/* Hashes the length and the first and last eight bytes. Strings that differ between those alone are rare, and cost only
+ * time. */
+static inline uint32_t rsc_key_hash(const char *bytes, size_t length) {
+    uint64_t first = 0;
+    uint64_t last = 0;
+    if (length >= sizeof first) {
+        memcpy(&first, bytes, sizeof first);
+        memcpy(&last, bytes + length - sizeof last, sizeof last);
+    } else {
+        memcpy(&first, bytes, length);
+    }
+    uint64_t mixed = first ^ (last << 1 | last >> 63) ^ (uint64_t)(length + 1) << 56;
+    return (uint32_t)(mixed * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
 
-/* Returns whether the value is cached, under the number of its hash. */
-static inline bool rsc_key_cache_has_value(const struct rsc_key_cache *cache, const char *bytes, size_t size,
-                                           uint32_t hash) {
-    const struct rsc_value *value = &cache->values[rsc_key_cache_value_number(hash)];
-    return value->size == size && rsc_short_string_equals(value->text, bytes, size);
+/* Sets the text of a key: `length` bytes, at most RSC_KEY_LENGTH_MAX, and the quote after them. */
+static inline void rsc_key_set(struct rsc_key *key, const char *bytes, size_t length) {
+    key->size = (uint16_t)(length + 1);
+    memcpy(key->text, bytes, length + 1);
 }
+
+/* Returns the number of a key, or 0. The key has `length` bytes, at most RSC_KEY_LENGTH_MAX. If *is_new is true, a key
+ * that is not in the cache is recorded. Then a quote must follow it, and a text must not have to escape its bytes.
+ * Afterwards *is_new is whether the key has entered the cache. */
+uint16_t rsc_key_cache_find(struct rsc_key_cache *cache, const char *bytes, size_t length, bool *is_new);
 
 /* Returns whether the text at `p` begins with this key and its closing quote. */
 static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const char *end) {
-    if ((size_t)(end - p) < RSC_SHORT_STRING_ROOM) {
-        return (size_t)(end - p) >= key->size && memcmp(key->text, p, key->size) == 0;
+    if (end - p < 2 * RSC_BLOCK_SIZE) {
+        return end - p >= key->size && memcmp(key->text, p, key->size) == 0;
     }
-    return rsc_short_string_equals(key->text, p, key->size);
+    int same = rsc_block_same(key->text, p);
+    if (same == RSC_BLOCK_SIZE && key->size > RSC_BLOCK_SIZE) {
+        same += rsc_block_same(key->text + RSC_BLOCK_SIZE, p + RSC_BLOCK_SIZE);
+    }
+    return same >= key->size;
 }
 
 /* Updates a shape's size with one more container. Sixteenths let the maximum decay slowly in integers. */

@@ -49,45 +49,19 @@ const char *rsc_scan_expected(const struct rsc_input *input, const char *at, con
 /* Sets an error with the given message at `at`. Returns NULL. */
 const char *rsc_scan_fail(const struct rsc_input *input, const char *at, int code, const char *message);
 
-static inline bool rsc_scan_is_plain(char c) {
-    return (unsigned char)c >= 0x20 && (unsigned char)c < 0x80 && c != '"' && c != '\\';
-}
-
-/* Portable version of rsc_scan_plain: eight bytes at a time, then one at a time. Also handles the tail of the other. */
-static inline const char *rsc_scan_plain_words(const char *p, const char *end) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    const uint64_t highs = ones * 0x80;
-    while (end - p >= 8) {
-        uint64_t word;
-        memcpy(&word, p, sizeof word);
-        uint64_t quote = word ^ (ones * '"');
-        uint64_t backslash = word ^ (ones * '\\');
-        /* Each term sets the high bit of a matching byte, and perhaps of the bytes above it. */
-        uint64_t found = ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) | (word - ones * 0x20) | word;
-        if ((found & highs) != 0) {
-            break;
-        }
-        p += 8;
-    }
-    while (rsc_scan_is_plain(*p)) {
-        p++;
-    }
-    return p;
-}
-
 /* Returns the first byte at or after `p` that is a quote, a backslash, a control character or not ASCII. That can be
  * the NUL at `end`. */
 static inline const char *rsc_scan_plain(const char *p, const char *end) {
-#if defined(RSC_BLOCK_SIZE)
-    while (end - p >= RSC_BLOCK_SIZE) {
-        uint64_t special = rsc_block_special(rsc_block_load(p));
-        if (special != 0) {
-            return p + __builtin_ctzll(special) / RSC_BLOCK_BITS;
+    for (; end - p >= RSC_BLOCK_SIZE; p += RSC_BLOCK_SIZE) {
+        int plain = rsc_block_plain(rsc_block_load(p));
+        if (plain < RSC_BLOCK_SIZE) {
+            return p + plain;
         }
-        p += RSC_BLOCK_SIZE;
     }
-#endif
-    return rsc_scan_plain_words(p, end);
+    while ((signed char)*p >= 0x20 && *p != '"' && *p != '\\') {
+        p++;
+    }
+    return p;
 }
 
 /* Reads the string whose opening quote is just before `p`. Returns the byte after the closing quote, or NULL with the

@@ -1,5 +1,6 @@
 #include "json/write.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,17 +63,8 @@ int rsc_write_string(struct rsc_buffer *buffer, const char *bytes, size_t length
 
 int rsc_write_integer(struct rsc_buffer *buffer, int64_t integer) {
     char text[RSC_WRITE_NUMBER_MAX];
-    char *first = text + sizeof text;
-    /* The magnitude of the least integer is no int64. */
-    uint64_t rest = integer < 0 ? 0 - (uint64_t)integer : (uint64_t)integer;
-    do {
-        *--first = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (integer < 0) {
-        *--first = '-';
-    }
-    return rsc_buffer_append(buffer, first, (size_t)(text + sizeof text - first));
+    int length = snprintf(text, sizeof text, "%" PRId64, integer);
+    return rsc_buffer_append(buffer, text, (size_t)length);
 }
 
 int rsc_write_real(struct rsc_buffer *buffer, double real) {

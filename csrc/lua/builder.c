@@ -5,8 +5,6 @@
 #include "base/compiler.h"
 #include "lua/plan.h"
 
-#define HELD_ELEMENTS 8 /* elements kept on the stack first, so that a smaller array gets a table of its exact size */
-
 /* Containers for which lua_checkstack reserves slots at once. LuaJIT doubles a stack that grows, and nginx clears the
  * stack of a coroutine before each request (`./dev bench nginx`). */
 #define DEPTHS_PER_CHECK 4
@@ -24,18 +22,13 @@ RSC_ALWAYS_INLINE const char *skip_space(const char *p) {
     return RSC_LIKELY((unsigned char)*p > ' ') ? p : rsc_scan_space(p);
 }
 
-/* Whether to learn plans. A constant where they cannot pay. */
-RSC_ALWAYS_INLINE bool uses_plans(const struct rsc_builder *b) {
-    return RSC_LUA_PLANS && b->plans;
-}
-
 /* Counts one more level of nesting, for the bracket at `p`. */
 static bool enter(struct rsc_builder *b, const char *p) {
     if (b->depth == b->max_depth) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply");
         return false;
     }
-    int slots = (uses_plans(b) ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2; /* stack slots per container */
+    int slots = (RSC_LUA_PLANS ? RSC_PLAN_KEYS_MAX : 1) + 2; /* stack slots per container */
     if (b->depth % DEPTHS_PER_CHECK == 0 && !lua_checkstack(b->L, DEPTHS_PER_CHECK * slots + SLOTS_FOR_CALLS)) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply for the Lua stack");
         return false;
@@ -44,31 +37,27 @@ static bool enter(struct rsc_builder *b, const char *p) {
     return true;
 }
 
-/* Returns a short string that is followed by readable memory, RSC_SHORT_STRING_ROOM bytes in all: `bytes`, or a copy of
- * its `size` bytes if `end` is too near. */
-RSC_ALWAYS_INLINE const char *readable(struct rsc_builder *b, const char *bytes, size_t size, const char *end) {
-    return RSC_LIKELY(end - bytes >= RSC_SHORT_STRING_ROOM) ? bytes : memcpy(b->room, bytes, size);
-}
-
-/* Pushes the bytes, which a quote follows. */
+/* Pushes the bytes, which a quote follows. The cache keeps short values that occur again: Lua 5.4 hashes each byte of a
+ * new string, and p1 takes 9 % more instructions without the cache. */
 RSC_ALWAYS_INLINE void push_string(struct rsc_builder *b, const char *bytes, size_t length) {
-    if (length > RSC_SHORT_STRING_MAX) {
+    if (length > RSC_KEY_LENGTH_MAX) {
         lua_pushlstring(b->L, bytes, length);
         return;
     }
-    size_t size = length + 1;
-    const char *string = readable(b, bytes, size, b->input.end);
-    uint32_t hash = rsc_short_string_hash(string, size);
-    int slot = RSC_LUA_CACHE_VALUES + 1 + (int)rsc_key_cache_value_number(hash);
-    if (rsc_key_cache_has_value(b->cache, string, size, hash)) {
+    uint32_t hash = rsc_key_hash(bytes, length);
+    struct rsc_key *value = &b->cache->values[hash % RSC_VALUES_MAX];
+    int slot = RSC_LUA_CACHE_VALUES + (int)(hash % RSC_VALUES_MAX);
+    if (value->size == length + 1 && rsc_key_is_at(value, bytes, b->input.end)) {
         lua_rawgeti(b->L, b->lua_cache, slot);
         return;
     }
     lua_pushlstring(b->L, bytes, length);
-    if (rsc_key_cache_learn_value(b->cache, string, size, hash)) {
+    if (value->hash == hash) {
+        rsc_key_set(value, bytes, length);
         lua_pushvalue(b->L, -1);
         lua_rawseti(b->L, b->lua_cache, slot);
     }
+    value->hash = hash;
 }
 
 RSC_ALWAYS_INLINE const char *build_string(struct rsc_builder *b, const char *p) {
@@ -129,18 +118,6 @@ RSC_ALWAYS_INLINE const char *build_value(struct rsc_builder *b, const char *p, 
         return build_object(b, p + 1, shape);
     case '[':
         return build_array(b, p + 1, shape);
-    case '-':
-    case '0':
-    case '1':
-    case '2':
-    case '3':
-    case '4':
-    case '5':
-    case '6':
-    case '7':
-    case '8':
-    case '9':
-        return build_number(b, p);
     case 't':
         lua_pushboolean(b->L, true);
         return scan_literal(b, p, "true", 4);
@@ -151,7 +128,7 @@ RSC_ALWAYS_INLINE const char *build_value(struct rsc_builder *b, const char *p, 
         lua_pushlightuserdata(b->L, NULL);
         return scan_literal(b, p, "null", 4);
     default:
-        return rsc_scan_expected(&b->input, p, "a value");
+        return (*p >= '0' && *p <= '9') || *p == '-' ? build_number(b, p) : rsc_scan_expected(&b->input, p, "a value");
     }
 }
 
@@ -209,29 +186,15 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
     if (p == NULL) {
         return NULL;
     }
-    if (span.length > RSC_SHORT_STRING_MAX) {
-        lua_pushlstring(b->L, span.bytes, span.length);
-        return p;
-    }
-    size_t size = span.length + 1;
-    const char *string;
-    if (span.escaped) {
-        string = memcpy(b->room, span.bytes, span.length);
-        b->room[span.length] = '"';
-    } else {
-        string = readable(b, span.bytes, size, b->input.end);
-    }
-    uint32_t hash = rsc_short_string_hash(string, size);
-    *number = rsc_key_cache_find_key(b->cache, string, size, hash);
-    if (*number != 0) {
-        lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
-        return p;
+    bool is_new = !span.escaped;
+    if (span.length <= RSC_KEY_LENGTH_MAX) {
+        *number = rsc_key_cache_find(b->cache, span.bytes, span.length, &is_new);
+        if (*number != 0 && !is_new) {
+            lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
+            return p;
+        }
     }
     lua_pushlstring(b->L, span.bytes, span.length);
-    /* The cache compares keys with the text, so it must not hold bytes that a text has to escape. */
-    if (!span.escaped) {
-        *number = rsc_key_cache_learn_key(b->cache, string, size, hash);
-    }
     if (*number != 0) {
         lua_pushvalue(b->L, -1);
         lua_rawseti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
@@ -247,73 +210,46 @@ RSC_ALWAYS_INLINE const char *skip_colon(const struct rsc_builder *b, const char
     return skip_space(p + 1);
 }
 
-/* Reads a key and its colon and pushes the key. *link is the number of the expected key. It becomes the number of the
- * key that came. `seen` is NULL if duplicates are allowed. */
-RSC_ALWAYS_INLINE const char *build_key(struct rsc_builder *b, const char *p, struct seen_names *seen, uint16_t *link,
-                                        uint16_t *number) {
+/* Reads a key and its colon and pushes the key. A key that was expected is not looked up: else p2 takes 13 % more time.
+ * *link is the number of the expected key, or 0. It becomes that of the key that came. `seen` is NULL if duplicates are
+ * allowed. */
+RSC_ALWAYS_INLINE const char *build_key(struct rsc_builder *b, const char *p, struct seen_names *seen, uint16_t *link) {
     if (*p != '"') {
         return rsc_scan_expected(&b->input, p, "a member's name");
     }
     const char *start = p++;
     const struct rsc_key *expected = &b->cache->keys[*link];
-    *number = *link;
     if (*link != 0 && rsc_key_is_at(expected, p, b->input.end)) {
         p += expected->size;
         lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *link);
     } else {
-        p = push_unexpected_key(b, p, number);
+        p = push_unexpected_key(b, p, link);
         if (p == NULL) {
             return NULL;
         }
-        *link = *number;
     }
-    if (seen != NULL && is_duplicate(b->L, seen, *number)) {
+    if (seen != NULL && is_duplicate(b->L, seen, *link)) {
         return rsc_scan_fail(&b->input, start, RSC_ERROR_SYNTAX, "duplicate name");
     }
     return skip_colon(b, p);
 }
 
-/* Drops a null member, whose key is at the top. Removes an earlier member of that name too, since the last one counts.
- * Looks first, because before Lua 5.4 setting an absent key to nil makes the table grow. */
-static void drop_member(lua_State *L) {
-    lua_pushvalue(L, -1);
-    lua_rawget(L, -3);
-    if (lua_isnil(L, -1)) {
-        lua_pop(L, 2);
-        return;
-    }
-    lua_pop(L, 1);
-    lua_pushnil(L);
-    lua_rawset(L, -3);
-}
-
-/* Reads the value of a null member whose key is at the top, and drops the member. */
+/* Reads the value of a null member whose key is at the top, and drops the member. `number` is that of its key. */
 static const char *build_dropped_member(struct rsc_builder *b, const char *p, struct seen_names *seen,
-                                        struct rsc_shape *shape) {
-    p = build_value(b, p, shape);
+                                        uint16_t number) {
+    p = build_value(b, p, NULL);
     if (p == NULL) {
         return NULL;
     }
-    if (seen != NULL && shape->temporary) {
+    if (seen == NULL) {
+        lua_pop(b->L, 1);
+        lua_pushnil(b->L);
+        lua_rawset(b->L, -3); /* of two members with one name, the last one counts */
+    } else if (number == 0) {
         lua_rawset(b->L, -3);
         seen->placeholders = true;
     } else {
-        lua_pop(b->L, 1);
-        drop_member(b->L);
-    }
-    return p;
-}
-
-/* Reads a value and sets the member whose key is at the top. */
-RSC_ALWAYS_INLINE const char *build_member(struct rsc_builder *b, const char *p, struct seen_names *seen,
-                                           struct rsc_shape *shape, size_t *members) {
-    if (!b->keep_null && *p == 'n') {
-        return build_dropped_member(b, p, seen, shape);
-    }
-    p = build_value(b, p, shape);
-    if (p != NULL) {
-        lua_rawset(b->L, -3);
-        ++*members;
+        lua_pop(b->L, 2);
     }
     return p;
 }
@@ -331,16 +267,27 @@ RSC_ALWAYS_INLINE const char *skip_comma(const struct rsc_builder *b, const char
     return skip_space(p + 1);
 }
 
+/* Replaces a plan's function and its first `count` values by a table of those members. */
+static void abandon_plan(const struct rsc_builder *b, const struct rsc_plan *plan, int count) {
+    int slot = lua_gettop(b->L) - count;
+    lua_createtable(b->L, 0, plan->count);
+    lua_replace(b->L, slot);
+    for (int i = 0; i < count; i++) {
+        lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + plan->keys[i]);
+        lua_pushvalue(b->L, slot + 1 + i);
+        lua_rawset(b->L, slot);
+    }
+    lua_settop(b->L, slot);
+}
+
 /* Reads the object's members from `p` for as long as they follow the shape's plan, and pushes the object. Afterwards
- * *closed says whether the object is complete, and *last is the key of its last member so far, or 0. A plan has no
- * duplicate names. */
+ * *closed says whether the object is complete, and *link is the expected key. */
 static const char *build_planned(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
-                                 bool *closed, uint16_t *last) {
-    uint16_t number = shape->plan;
-    const struct rsc_plan *plan = &b->cache->plans[number];
+                                 bool *closed, uint16_t **link) {
+    const struct rsc_plan *plan = &b->cache->plans[shape->plan];
     int count = 0;
-    rsc_plan_begin(b, number);
-    for (*closed = false; !*closed && count < plan->count; count++) {
+    lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_PLANS + shape->plan);
+    for (; !*closed && count < plan->count; count++) {
         struct rsc_key *key = &b->cache->keys[plan->keys[count]];
         if (*p != '"' || !rsc_key_is_at(key, p + 1, b->input.end)) {
             break;
@@ -357,56 +304,53 @@ static const char *build_planned(struct rsc_builder *b, const char *p, struct se
             lua_pushnil(b->L);
         }
     }
-    *last = count > 0 ? plan->keys[count - 1] : 0;
-    bool held = *closed && count == plan->count;
-    if (held) {
-        rsc_plan_finish(b, number);
+    bool matched = *closed && count == plan->count;
+    if (matched) {
+        lua_call(b->L, count, 1);
     } else {
-        rsc_plan_abandon(b, number, count);
-        for (int i = 0; seen != NULL && i < count; i++) {
+        abandon_plan(b, plan, count);
+    }
+    for (int i = 0; !matched && i < count; i++) {
+        *link = &b->cache->keys[plan->keys[i]].next;
+        if (seen != NULL) {
             (void)mark_seen(seen, plan->keys[i]);
         }
     }
-    rsc_key_cache_rate_plan(b->cache, shape, held);
+    rsc_plan_rate(b, shape, matched);
     return p;
-}
-
-/* Records an object's keys if all were the expected ones. A count of 0 records that some were not. */
-static void learn_plan(struct rsc_builder *b, struct rsc_shape *shape, const uint16_t *keys, size_t count) {
-    if (count == 0) {
-        shape->steady = shape->steady > 0 ? 0 : shape->steady;
-        return;
-    }
-    uint16_t plan = rsc_key_cache_learn_plan(b->cache, shape, keys, count);
-    if (plan != 0 && rsc_plan_prepare(b, plan)) {
-        shape->plan = plan;
-    }
 }
 
 /* Reads an object's members one by one into the table at the top. *link is the expected key of the first one. Returns
  * the byte after the closing brace. */
 static const char *build_members(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
                                  uint16_t *link) {
-    struct rsc_shape unknown = {.temporary = true};
-    uint16_t unknown_link = 0;
+    struct rsc_shape unknown = {.steady = INT32_MIN}; /* never gets a plan */
     uint16_t keys[RSC_PLAN_KEYS_MAX];
-    size_t count = 0;
+    int count = 0;
     size_t members = 0;
-    bool steady = link == &shape->first;
+    bool steady = RSC_LUA_PLANS && link == &shape->first;
     for (bool closed = false; !closed; count++) {
-        uint16_t number = 0;
         uint16_t expected = *link;
-        p = build_key(b, p, seen, link, &number);
+        p = build_key(b, p, seen, link);
         if (p == NULL) {
             return NULL;
         }
+        uint16_t number = *link;
         steady = steady && number != 0 && number == expected && count < RSC_PLAN_KEYS_MAX;
-        if (uses_plans(b) && steady) {
+        if (steady) {
             keys[count] = number;
         }
         struct rsc_key *key = &b->cache->keys[number];
-        link = number != 0 ? &key->next : &unknown_link;
-        p = build_member(b, p, seen, number != 0 ? &key->shape : &unknown, &members);
+        link = &key->next;
+        if (!b->keep_null && *p == 'n') {
+            p = build_dropped_member(b, p, seen, number);
+        } else {
+            p = build_value(b, p, number != 0 ? &key->shape : &unknown);
+            if (p != NULL) {
+                lua_rawset(b->L, -3);
+                members++;
+            }
+        }
         p = p != NULL ? skip_comma(b, p, &closed) : NULL;
         if (p == NULL) {
             return NULL;
@@ -416,8 +360,10 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct se
         remove_placeholders(b->L);
     }
     shape->members = rsc_shape_learn(shape->members, members);
-    if (uses_plans(b)) {
-        learn_plan(b, shape, keys, steady ? count : 0);
+    if (steady) {
+        rsc_plan_learn(b, shape, keys, count);
+    } else if (shape->steady > 0) {
+        shape->steady = 0;
     }
     return p;
 }
@@ -430,19 +376,13 @@ static const char *build_object(struct rsc_builder *b, const char *p, struct rsc
     p = skip_space(p);
     bool closed = *p == '}';
     uint16_t *link = &shape->first;
-    struct seen_names names;
-    struct seen_names *seen = NULL;
-    if (b->refuse_duplicates) {
-        names = (struct seen_names){.uncached = false};
-        seen = &names;
-    }
+    struct seen_names names = {.uncached = false};
+    struct seen_names *seen = b->refuse_duplicates ? &names : NULL;
     if (closed) {
         lua_createtable(b->L, 0, 0);
         p++;
     } else if (RSC_LUA_PLANS && shape->plan != 0) {
-        uint16_t last = 0;
-        p = build_planned(b, p, seen, shape, &closed, &last);
-        link = last != 0 ? &b->cache->keys[last].next : link;
+        p = build_planned(b, p, seen, shape, &closed, &link);
     } else {
         lua_createtable(b->L, 0, rsc_shape_expect(shape->members, (size_t)(b->input.end - p), MEMBER_BYTES_MIN));
     }
@@ -459,16 +399,6 @@ static void push_empty_array(struct rsc_builder *b) {
     lua_setmetatable(b->L, -2);
 }
 
-/* Replaces the slot below the `count` elements at the top by a table of them, with room for `size`. */
-static void gather_elements(lua_State *L, int count, int size) {
-    int slot = lua_gettop(L) - count;
-    lua_createtable(L, size, 0);
-    lua_replace(L, slot);
-    for (int i = count; i > 0; i--) {
-        lua_rawseti(L, slot, i);
-    }
-}
-
 /* Reads the array whose opening bracket is just before `p`. */
 static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
     if (!enter(b, p - 1)) {
@@ -480,20 +410,14 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
         b->depth--;
         return p + 1;
     }
-    lua_pushnil(b->L);
+    lua_createtable(b->L, rsc_shape_expect(shape->elements, (size_t)(b->input.end - p), ELEMENT_BYTES_MIN), 0);
     int count = 0;
     for (;;) {
         p = build_value(b, p, shape);
         if (p == NULL) {
             return NULL;
         }
-        count++;
-        if (count == HELD_ELEMENTS) {
-            int more = rsc_shape_expect(shape->elements, (size_t)(b->input.end - p), ELEMENT_BYTES_MIN);
-            gather_elements(b->L, count, more > count ? more : count);
-        } else if (count > HELD_ELEMENTS) {
-            lua_rawseti(b->L, -2, count);
-        }
+        lua_rawseti(b->L, -2, ++count);
         p = skip_space(p);
         if (*p == ']') {
             break;
@@ -503,16 +427,12 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
         }
         p = skip_space(p + 1);
     }
-    if (count < HELD_ELEMENTS) {
-        gather_elements(b->L, count, count);
-    }
     shape->elements = rsc_shape_learn(shape->elements, (size_t)count);
     b->depth--;
     return p + 1;
 }
 
 bool rsc_builder_run(struct rsc_builder *b) {
-    rsc_key_cache_begin(b->cache);
     const char *p = build_value(b, skip_space(b->input.text), &b->cache->top);
     if (p == NULL) {
         return false;

@@ -13,7 +13,7 @@
 #define RSC_LUA_CACHE_EMPTY_ARRAY 2 /* the metatable of empty arrays */
 
 #define RSC_LUA_CACHE_KEYS   2                                       /* key number n is at this + n */
-#define RSC_LUA_CACHE_VALUES (RSC_LUA_CACHE_KEYS + RSC_KEYS_MAX)     /* value number n is at this + n + 1 */
+#define RSC_LUA_CACHE_VALUES (RSC_LUA_CACHE_KEYS + RSC_KEYS_MAX)     /* likewise, from 0 */
 #define RSC_LUA_CACHE_PLANS  (RSC_LUA_CACHE_VALUES + RSC_VALUES_MAX) /* likewise */
 #define RSC_LUA_CACHE_SIZE   (RSC_LUA_CACHE_PLANS + RSC_PLANS_MAX)
 
@@ -25,14 +25,11 @@ struct rsc_builder {
     struct rsc_key_cache *cache;
     int lua_cache; /* stack index of the Lua cache */
 
-    char room[RSC_SHORT_STRING_ROOM]; /* a copy of a short string that is near the end of its memory */
-
     int max_depth;          /* arrays and objects within each other */
     int depth;              /* 0 at the start */
     size_t values_left;     /* values the text may still have */
     bool keep_null;         /* keep null members of objects */
     bool refuse_duplicates; /* a name that occurs twice in an object is an error */
-    bool plans;             /* learn plans */
 };
 
 /* Reads the whole text and pushes its value. On a failure returns false with the error set, and leaves any number of

@@ -18,8 +18,8 @@ _Static_assert(sizeof(lua_Number) == sizeof(double) &&
                    (LUA_VERSION_NUM < 503 || sizeof(lua_Integer) == sizeof(int64_t)),
                "riskscreen needs a Lua with 64-bit integers and doubles; this one has 32-bit numbers (LUA_32BITS)");
 
-/* Whether the decoder may use plans (see plan.h). Only on LuaJIT does a Lua constructor beat setting members from C.
- * LuaJIT also loads modules that were compiled for Lua 5.1. */
+/* Whether the decoder uses plans (see plan.h). LuaJIT also loads modules that were compiled for Lua 5.1, where plans
+ * cost up to a tenth. */
 #if !defined(RSC_LUA_PLANS)
 #    define RSC_LUA_PLANS (LUA_VERSION_NUM == 501)
 #endif

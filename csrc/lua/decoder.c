@@ -33,7 +33,6 @@ struct decoder {
     int64_t max_values; /* values in a text, arrays and objects included */
     int null;
     int duplicates;
-    bool plans; /* see plan.h */
     /* True while a call uses the workspace. A call that finds it true takes a new workspace. This happens after an
      * error in an earlier call, or in a finalizer that runs during a call. */
     bool busy;
@@ -73,7 +72,7 @@ static void renew_workspace(lua_State *L, int decoder_index, struct decoder *dec
 
 /* Takes the workspace for one call and pushes the Lua cache that owns it. */
 static struct workspace *take_workspace(lua_State *L, int decoder_index, struct decoder *decoder) {
-    if (decoder->busy || decoder->workspace == NULL) {
+    if (decoder->busy || decoder->workspace == NULL || decoder->workspace->cache.unknown > RSC_KEYS_RELEARN) {
         renew_workspace(L, decoder_index, decoder);
     } else {
         rsc_lua_get_uservalue(L, decoder_index);
@@ -121,7 +120,6 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
         .values_left = (size_t)decoder->max_values,
         .keep_null = decoder->null == NULL_KEEP,
         .refuse_duplicates = decoder->duplicates == DUPLICATES_REFUSE,
-        .plans = decoder->plans,
     };
     bool built = rsc_builder_run(&builder);
     return_workspace(decoder, workspace);
@@ -130,20 +128,6 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
     }
     lua_replace(L, builder.lua_cache);
     return 1;
-}
-
-/* Whether plans pay in this state. LuaJIT has a module that Lua 5.1 lacks. */
-static bool plans_pay(lua_State *L) {
-#if LUA_VERSION_NUM == 501
-    lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
-    lua_getfield(L, -1, "jit");
-    bool is_luajit = !lua_isnil(L, -1);
-    lua_pop(L, 2);
-    return is_luajit;
-#else
-    (void)L;
-    return RSC_LUA_PLANS;
-#endif
 }
 
 /* core.decoder(options) */
@@ -157,7 +141,6 @@ static int decoder_new(lua_State *L) {
     decoder->max_depth = MAX_DEPTH_DEFAULT;
     decoder->max_size = MAX_SIZE_DEFAULT;
     decoder->max_values = MAX_VALUES_DEFAULT;
-    decoder->plans = plans_pay(L);
     if (has_options) {
         rsc_options_read(L, 1, "decoder", options, sizeof options / sizeof *options, decoder);
     }

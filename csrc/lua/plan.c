@@ -2,75 +2,61 @@
 
 #include <stdio.h>
 
-/* Bytes of "return function(a0,a1) return{["key"]=a0,["key"]=a1,} end": each key takes at most 16 bytes beside its
- * name.
- */
-#define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (RSC_SHORT_STRING_MAX + 16))
+#define LEARN_AFTER  8    /* consecutive equal objects before a shape gets a plan */
+#define FAILURES_MAX 64   /* score at which a plan is removed: +4 per failure, -1 per success */
+#define PAUSE        4096 /* equal objects until a shape that lost its plan may get another */
 
-static bool is_plain_name(const char *bytes, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        char c = bytes[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) {
-            return false;
-        }
-    }
-    return length > 0;
-}
+#define PARAMETERS "a,b,c,d,e,f,g,h,i,j,k,l" /* RSC_PLAN_KEYS_MAX */
 
-/* A function with named parameters, because LuaJIT compiles no function that takes "...". */
-static size_t write_source(const struct rsc_builder *b, const struct rsc_plan *plan, char *source) {
-    size_t at = (size_t)sprintf(source, "return function(a0");
-    for (int i = 1; i < plan->count; i++) {
-        at += (size_t)sprintf(source + at, ",a%d", i);
-    }
-    at += (size_t)sprintf(source + at, ") return{");
-    for (int i = 0; i < plan->count; i++) {
-        const struct rsc_key *key = &b->cache->keys[plan->keys[i]];
-        const char *bytes = key->text;
-        size_t length = key->size - 1U;
-        if (!is_plain_name(bytes, length)) {
-            return 0;
-        }
-        at += (size_t)sprintf(source + at, "[\"%.*s\"]=a%d,", (int)length, bytes, i);
-    }
-    return at + (size_t)sprintf(source + at, "} end");
-}
+/* Each byte of a key is an escape of four, so that no text from outside becomes source code. */
+#define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (4 * RSC_KEY_LENGTH_MAX + 8))
 
-bool rsc_plan_prepare(struct rsc_builder *b, uint16_t number) {
+/* Pushes the function, or returns false. Its parameters have names, because LuaJIT compiles no function with "...". Of
+ * two members with one name, which a decoder may allow, the last one counts in a constructor too. */
+static bool push_function(const struct rsc_builder *b, const uint16_t *keys, int count) {
     char source[SOURCE_MAX];
-    size_t length = write_source(b, &b->cache->plans[number], source);
-    if (length == 0) {
-        return false;
+    size_t at = (size_t)sprintf(source, "return function(%.*s)return{", 2 * count - 1, PARAMETERS);
+    for (int i = 0; i < count; i++) {
+        const struct rsc_key *key = &b->cache->keys[keys[i]];
+        at += (size_t)sprintf(source + at, "[\"");
+        for (unsigned byte = 0; byte < key->size - 1U; byte++) {
+            at += (size_t)sprintf(source + at, "\\%03u", (unsigned char)key->text[byte]);
+        }
+        at += (size_t)sprintf(source + at, "\"]=%c,", 'a' + i);
     }
-    if (luaL_loadbuffer(b->L, source, length, "=riskscreen") != 0 || lua_pcall(b->L, 0, 1, 0) != 0) {
+    at += (size_t)sprintf(source + at, "}end");
+    if (luaL_loadbuffer(b->L, source, at, "=riskscreen") != 0 || lua_pcall(b->L, 0, 1, 0) != 0) {
         lua_pop(b->L, 1);
         return false;
     }
-    lua_rawseti(b->L, b->lua_cache, RSC_LUA_CACHE_PLANS + number);
     return true;
 }
 
-void rsc_plan_begin(struct rsc_builder *b, uint16_t number) {
-    lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_PLANS + number);
+void rsc_plan_learn(struct rsc_builder *b, struct rsc_shape *shape, const uint16_t *keys, int count) {
+    struct rsc_key_cache *cache = b->cache;
+    if (shape->plan != 0 || cache->plan_count == RSC_PLANS_MAX - 1 || ++shape->steady < LEARN_AFTER) {
+        return;
+    }
+    shape->steady = 0;
+    if (!push_function(b, keys, count)) {
+        return;
+    }
+    shape->plan = ++cache->plan_count;
+    lua_rawseti(b->L, b->lua_cache, RSC_LUA_CACHE_PLANS + shape->plan);
+    struct rsc_plan *plan = &cache->plans[shape->plan];
+    *plan = (struct rsc_plan){.count = (uint16_t)count};
+    memcpy(plan->keys, keys, (size_t)count * sizeof *keys);
 }
 
-void rsc_plan_finish(struct rsc_builder *b, uint16_t number) {
-    lua_call(b->L, b->cache->plans[number].count, 1);
-}
-
-void rsc_plan_abandon(struct rsc_builder *b, uint16_t number, int count) {
-    lua_State *L = b->L;
-    const struct rsc_plan *plan = &b->cache->plans[number];
-    int slot = lua_gettop(L) - count;
-    lua_createtable(L, 0, plan->count);
-    lua_replace(L, slot);
-    for (int i = count - 1; i >= 0; i--) {
-        if (lua_isnil(L, -1)) {
-            lua_pop(L, 1);
-        } else {
-            lua_rawgeti(L, b->lua_cache, RSC_LUA_CACHE_KEYS + plan->keys[i]);
-            lua_insert(L, -2);
-            lua_rawset(L, slot);
-        }
+void rsc_plan_rate(struct rsc_builder *b, struct rsc_shape *shape, bool matched) {
+    struct rsc_plan *plan = &b->cache->plans[shape->plan];
+    if (matched) {
+        plan->failures = (uint16_t)(plan->failures - (plan->failures > 0));
+        return;
+    }
+    plan->failures = (uint16_t)(plan->failures + 4);
+    if (plan->failures > FAILURES_MAX) {
+        shape->plan = 0;
+        shape->steady = -PAUSE;
     }
 }

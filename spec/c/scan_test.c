@@ -28,8 +28,6 @@ static void test_plain_runs(void) {
                 size_t expected = plain ? size : place;
                 char *copy = exact_copy(text, size);
                 CHECK(rsc_scan_plain(copy, copy + size) == copy + expected, "%d at %zu of %zu", byte, place, size);
-                CHECK(rsc_scan_plain_words(copy, copy + size) == copy + expected, "%d at %zu of %zu", byte, place,
-                      size);
                 free(copy);
             }
         }

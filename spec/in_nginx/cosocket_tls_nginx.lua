@@ -142,6 +142,16 @@ describe("TLS over a cosocket", function()
     end
   end)
 
+  it("is refused when the key of the client's certificate needs a pass phrase, which nginx would ask for", function()
+    local code = "return require('spec.support.nginx_transport').problem(...)"
+    for key, certificate in pairs { locked = "client", sealed = "client", bundle = "bundle" } do
+      local given = { client_cert = tls.path(certificate .. ".pem"), client_key = tls.path(key .. ".pem") }
+      given.client_key = key ~= "bundle" and given.client_key or nil
+      given.origin, given.concurrency, given.limit = "https://localhost", 8, 65536
+      assert.matches("^client_%a+ needs a pass phrase", server:eval(code, given))
+    end
+  end)
+
   for name, greet in pairs {
     ["does not speak it"] = function(connection)
       connection:send "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"

@@ -2,6 +2,7 @@
 local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
+local riskscreen = require "riskscreen"
 
 describe("the gate", function()
   local running
@@ -380,11 +381,39 @@ describe("the gate", function()
     assert.equal("none", path)
   end)
 
+  it("decides about the address of the call, and not of another call that uses its table meanwhile", function()
+    start(
+      [[
+      local waiting, begun = require("ngx.semaphore").new(), 0
+      local shared = {}
+      gate = new_gate { network = "eth", exempt = function()
+        begun = begun + 1
+        if begun == 1 then assert(waiting:wait(10)) else waiting:post(1) end
+      end }
+      function enforce()
+        shared.address = ngx.var.arg_to
+        gate:enforce(shared)
+      end
+    ]],
+      { ["/withdraw"] = "enforce()" }
+    )
+    -- The first call waits until the second one has come.
+    local bodies = {}
+    for index, name in ipairs { "high-eth", "clean-eth" } do
+      bodies[index] = function()
+        return status_of(to(name))
+      end
+    end
+    assert.same({ 403, 200 }, (riskscreen.gather(bodies)))
+  end)
+
   it("refuses an address beside subjects, and options that a metatable adds, in a location and in a call", function()
     start(GATE, { ["/both"] = "gate:enforce { address = 'x', subjects = { { address = ngx.var.arg_to } } }" })
     local both = "{ address = 'x', subjects = { { address = 'y' } } }"
     local inherited = "setmetatable({ address = 'x' }, { __index = { on_review = 'block' } })"
     local messages = { [both] = "address and subjects exclude each other", [inherited] = "must be a plain table" }
+    local made = "return select(2, pcall(new_gate, { client = setmetatable({}, { __index = { timeout = 1 } }) }))"
+    assert.matches("client must be a plain table", running.nginx:eval(made))
     for _, method in ipairs { "location", "decide", "enforce" } do
       for code, message in pairs(messages) do
         local call = ("return select(2, pcall(function() gate:%s(%s) end))"):format(method, code)

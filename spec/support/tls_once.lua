@@ -1,5 +1,5 @@
 -- One request over TLS in a process of its own, because OpenSSL reads its configuration once. The environment names the
--- socket and the authorities. Prints the failure or the status.
+-- socket, the authorities and perhaps the client's certificate. Prints the failure or the status.
 local driver = require("spec.support.driver")
 
 local drive = driver.new()
@@ -7,6 +7,8 @@ local origin = drive.loop:origin({
   base_url = "https://localhost",
   unix_socket = assert(os.getenv("SOCKET")),
   ca_file = assert(os.getenv("CA")),
+  client_cert = os.getenv("CERT"),
+  client_key = os.getenv("KEY"),
 })
 local result, failure = drive:result(origin:send({ target = "/", timeout = 20 }))
 if failure then

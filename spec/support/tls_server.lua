@@ -123,6 +123,9 @@ sign early localhost 20980101000000Z 20990101000000Z
 sign unknown localhost 20200101000000Z 20990101000000Z unknown_ca
 sign other other.example 20200101000000Z 20990101000000Z
 sign client client-one 20200101000000Z 20990101000000Z
+openssl ec -in key.pem -aes256 -passout pass:secret -out locked.pem
+openssl pkcs8 -topk8 -in key.pem -passout pass:secret -out sealed.pem
+cat client.pem locked.pem > bundle.pem
 ]]
 
 local tls_server = {}

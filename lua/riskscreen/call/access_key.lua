@@ -197,16 +197,30 @@ function M.redactor(key, last_key)
   end
 end
 
----Removes a client's key from a text about values of the service.
----@param owner { settings: table, redact?: fun(foreign: string): string } the client's state, or a part of it
+---The access key of a client's next request, or nil and an error. It is removed from texts from then on, and so is the
+---key before it.
+---@param owner riskscreen.State
+---@return string|nil key
+---@return riskscreen.Error|nil err
+function M.of(owner)
+  local key, err = M.read(owner.settings.access_key)
+  if key and key ~= owner.redacted_key then
+    owner.redacted_key, owner.redact = key, M.redactor(key, owner.redacted_key)
+    owner.context = { clock = owner.clock, redact = owner.redact }
+  end
+  return key, err
+end
+
+---Removes a client's key from a text about values of the service or the caller: a key may stand in the wrong place.
+---@param owner riskscreen.State
 ---@param foreign string
 ---@return string
 function M.redact(owner, foreign)
-  local key = owner.settings.access_key
-  if not owner.redact and type(key) == "string" then
-    owner.redact = M.redactor(key)
+  if not owner.redact then
+    M.of(owner)
+    owner.redact = owner.redact or tostring -- until the key can be read
   end
-  return owner.redact and owner.redact(foreign) or foreign
+  return owner.redact(foreign)
 end
 
 return M

@@ -8,7 +8,8 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local LENGTH = 32 -- hexadecimal digits: 128 bits
-local SANDBOX_KEY = "^sandbox%-" -- the keys of the sandbox's own accounts, also of a served sandbox
+-- The keys of the sandbox's own accounts, also of a served sandbox. A service may give keys that begin like them.
+local SANDBOX_KEYS = tables.set { "sandbox-key", "sandbox-lists-key" }
 
 -- The options that change what the service is asked, or how its answers are read.
 local EXTENSIONS = {
@@ -37,7 +38,7 @@ end
 
 local function is_sandbox(state)
   local key = state.settings.access_key and access_key.read(state.settings.access_key)
-  return state.is_sandbox or (key ~= nil and key:find(SANDBOX_KEY) ~= nil)
+  return state.is_sandbox or SANDBOX_KEYS[key or false] or false
 end
 
 -- The one spelling of a URL's origin: neither the default port nor a final dot makes another service.

@@ -111,12 +111,9 @@ function M.send(call, at, hedged, fresh)
   local key = state.settings.access_key
   if key ~= state.redacted_key then
     local given, err = key
-    key, err = access_key.read(given)
+    key, err = access_key.of(state)
     if not key then
       return M.unsent(call, err)
-    elseif state.redacted_key ~= key then
-      state.redacted_key, state.redact = key, access_key.redactor(key, state.redacted_key)
-      state.context = { clock = state.clock, redact = state.redact }
     end
     at = given ~= key and state.runtime.now() or at
   end

@@ -212,6 +212,9 @@ function M.new(given)
       error(problem, 2)
     end
   end
+  if settings.inbox then
+    settings.inbox.account = settings.inbox.account or settings.account -- clients of others are refused from now on
+  end
   local client = setmetatable({ policy = settings.policy }, metatable)
   calls.bind(client, state)
   for name, methods in pairs(namespaces) do

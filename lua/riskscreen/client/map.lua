@@ -28,6 +28,7 @@ local AHEAD = 4 -- times `concurrency` is the most items that are taken and have
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 ---@field private runtime table
 ---@field private read fun(): any
+---@field private on_take? fun(item: table, index: integer)
 ---@field private body fun(item: any, index: integer): any, any, any
 ---@field private present fun(index: integer, value: any, err: any, item: any, extra: any): ...
 ---@field private settings table
@@ -58,18 +59,22 @@ Run.__name = "riskscreen.Run"
 local function take(run)
   run.is_reading = true
   local ok, item, problem = pcall(run.read)
-  if not ok and errors.is(item) and item.kind == "cancelled" then
-    error(item, 0) -- the task that reads was cancelled
-  elseif not ok then
+  if not ok then
     item, problem = nil, item == nil and "the source failed" or item
   end
   run.is_reading = false
   if item == nil then
     run.exhausted, run.problem = true, problem
+    if not ok then
+      run.runtime.sleep(0) -- raises in a task that was cancelled while it read the source
+    end
     return
   end
   local index = run.taken + 1
   run.taken = index
+  if run.on_take and type(item) == "table" then
+    run.on_take(item, index)
+  end
   -- With room for the fields that come later.
   run.queue[index % run.window] = { index = index, item = item, value = nil, err = nil, extra = nil, position = nil }
 end
@@ -298,9 +303,10 @@ end
 ---@param body fun(item: any, index: integer): any, any, any
 ---@param settings table by options.map
 ---@param present? fun(index: integer, value: any, err: any, item: any, extra: any): ... the values that the run returns
+---@param on_take? fun(item: table, index: integer) called when a table is taken, which may be long before `body`
 ---@return riskscreen.Run|nil
 ---@return string|nil message the fault of the source
-function M.new(runtime, source, body, settings, present)
+function M.new(runtime, source, body, settings, present, on_take)
   local read, total = require("riskscreen.client.source").reader(source)
   if not read then
     return nil, "source " .. total
@@ -308,6 +314,7 @@ function M.new(runtime, source, body, settings, present)
   local run = setmetatable({
     runtime = runtime,
     read = runtime.tasks.iterator(read),
+    on_take = on_take,
     body = body,
     present = present or four_values,
     settings = settings,

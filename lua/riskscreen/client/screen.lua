@@ -47,7 +47,7 @@ local function lookup_list(value)
       return nil, ("must name lookups: %s (got %s%s)"):format(known, text.show(name), hint)
     end
   end
-  return value
+  return tables.copy(value)
 end
 
 -- Names and texts, none of which is too long for a line of a journal.
@@ -186,19 +186,19 @@ local function extended_policy(state, policy)
   return state.extended(policy)
 end
 
--- A reason without the key, which a value of the service may have.
-local function redacted(hide, reason)
-  local fields = { message = hide(reason.message), risk = reason.risk and tables.copy(reason.risk) }
-  for name, value in pairs(fields.risk or NO_OPTIONS) do
-    fields.risk[name] = type(value) == "string" and hide(value) or value
+-- The interface's fields of a risk, without the key, which the service may send back; and whether they did not have it.
+local function bare(hide, risk)
+  local own, is_clean = {}, true
+  for _, name in ipairs { "riskLevel", "riskType", "riskSource" } do
+    local value = risk[name]
+    own[name] = type(value) == "string" and hide(value) or type(value) ~= "table" and value or nil
+    is_clean = is_clean and own[name] == value
   end
-  if not tables.equal(fields, { message = reason.message, risk = reason.risk }) then
-    return tables.merge(reason, fields)
-  end
+  return own, is_clean
 end
 
 -- Removes the key from the reasons of a decision. Few differ: those that do not have the key are known by their
--- messages.
+-- messages, and share a table of their risk.
 local function redact_reasons(state, decision)
   local hide, reasons, clean = state.redact or state.hide_key, decision.reasons, state.clean
   if not clean or clean.hide ~= hide then
@@ -207,22 +207,25 @@ local function redact_reasons(state, decision)
   end
   for index = 1, #reasons do
     local reason = reasons[index]
-    local risk, known = reason.risk or NO_OPTIONS, clean.risks[reason.message]
+    local message, risk = reason.message, reason.risk or NO_OPTIONS
+    local own = clean.risks[message]
     if
-      not known
-      or known.riskLevel ~= risk.riskLevel
-      or known.riskType ~= risk.riskType
-      or known.riskSource ~= risk.riskSource
+      not own
+      or own.riskLevel ~= risk.riskLevel
+      or own.riskType ~= risk.riskType
+      or own.riskSource ~= risk.riskSource
     then
-      local other = redacted(hide, reason)
-      if other then
-        reasons[index] = other
-      elseif #reason.message <= LONGEST_CLEAN then
+      local is_clean
+      own, is_clean = bare(hide, risk)
+      reason.message = hide(message)
+      if is_clean and reason.message == message and #message <= LONGEST_CLEAN then
         clean.risks = clean.count > 0 and clean.risks or {}
         clean.count = (clean.count + 1) % MAX_CLEAN
-        clean.risks[reason.message] =
-          { riskLevel = risk.riskLevel, riskType = risk.riskType, riskSource = risk.riskSource }
+        clean.risks[message] = own
       end
+    end
+    if reason.risk then
+      reason.risk = own
     end
   end
 end
@@ -267,6 +270,9 @@ local function decide(screening, address, network, id, options)
       decision, answer = ask(screening, { address = canonical, network = network }, options, address)
     else
       decision = screening.policy:decide(refused(state, problem, field))
+      -- The caller may have taken the key for an address.
+      address = type(address) == "string" and state.hide_key(address) or address
+      network = type(network) == "string" and state.hide_key(network) or network
     end
     redact_reasons(state, decision)
     add_notes(decision, notes)

@@ -190,8 +190,13 @@ function M.install(Client)
     local level = calls.address_check(state, checked.address_check, "checksum")
     local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
     local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
+    local copies = {} -- by index: a function may give the same table again, with the next address
     local run, message = maps.new(state.runtime, source, function(item, index)
-      local address, network, id = subject_of(item, index, checked.network)
+      local copy = copies[index]
+      if copy then
+        copies[index] = nil
+      end
+      local address, network, id = subject_of(copy or item, index, checked.network)
       local decision = decide(address, network, id, index)
       decision.index, decision.input = index, item
       if input then
@@ -201,7 +206,9 @@ function M.install(Client)
         record_again(decision)
       end
       return not decision.error and decision or nil, decision.error, decision
-    end, checked, decision_of)
+    end, checked, decision_of, type(checked.source) == "function" and function(item, index)
+      copies[index] = not tables.inherits(item) and tables.copy(item) or nil
+    end or nil)
     if not run then
       error("screen_all: " .. message, 2)
     end

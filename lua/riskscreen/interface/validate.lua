@@ -63,6 +63,16 @@ local fields_of = tables.memoize(function(specs)
   return fields
 end)
 
+local checkers = {}
+
+function checkers.any(_, value, path)
+  local copy, message = tables.deep_copy(value)
+  if message then
+    return problem(path, path .. " " .. message)
+  end
+  return copy
+end
+
 ---Checks every field of a table against its entry.
 ---@param specs table[]
 ---@param value table
@@ -81,17 +91,15 @@ local function check_fields(specs, value, prefix, noun, check_value, extend)
   local first_wrong, wrong_position = nil, math.huge
   for name, given in pairs(value) do
     local field = fields.by_name[name]
-    if field then
-      local checked, wrong = check_value(field.spec, given, prefix == "" and name or prefix .. name, extend)
-      copy[name] = checked
-      if wrong and field.position < wrong_position then
-        first_wrong, wrong_position = wrong, field.position
-      end
-    elseif noun or type(name) ~= "string" then
+    if not field and (noun or type(name) ~= "string") then
       -- Unknown names first: "adress" is the better complaint when "address" is missing.
       return unknown(name, specs, prefix, noun or "field")
-    else
-      copy[name] = given
+    end
+    local check, position = field and check_value or checkers.any, field and field.position or 0
+    local checked, wrong = check(field and field.spec, given, prefix == "" and name or prefix .. name, extend)
+    copy[name] = checked
+    if wrong and position < wrong_position then
+      first_wrong, wrong_position = wrong, position
     end
   end
   for _, field in ipairs(fields.required) do
@@ -105,8 +113,6 @@ local function check_fields(specs, value, prefix, noun, check_value, extend)
   end
   return copy
 end
-
-local checkers = {}
 
 local function check_value(spec, value, path, extend)
   return checkers[spec.type](spec, value, path, extend)
@@ -195,10 +201,6 @@ function checkers.object(spec, value, path, extend)
   return check_fields(spec.fields, value, path .. ".", not spec.open and "field" or nil, check_value, extend)
 end
 
-function checkers.any(_, value)
-  return value
-end
-
 local function check_order(specs, checked)
   for _, spec in ipairs(specs) do
     local value, other = checked[spec.name], spec.not_before and checked[spec.not_before]
@@ -264,7 +266,7 @@ local function plain_lookup(networks, parameters, level)
     return nil
   end
   local second = next(parameters, (next(parameters)))
-  if next(parameters, second) ~= nil then
+  if next(parameters, second) ~= nil or getmetatable(parameters) ~= nil then
     return nil
   elseif level then
     return addresses.validate(address, network, level) and { address = address, network = network }

@@ -188,20 +188,6 @@ end
 -- The methods of `client.kyt` that are more than a call.
 local methods = {}
 
--- The transaction of a ticket.
-local function resume(state, ticket)
-  local account = submitting.account_of(state)
-  local submission, err = submissions.decode(ticket, account)
-  if not submission then
-    err.message = state.hide_key(err.message)
-    return nil, err
-  end
-  submission.account = account -- older tickets name none
-  local transaction = new_transaction(pending_of(state, submission))
-  entries[transaction] = state.settings.store and submission_store.of_submission(state, submission)
-  return transaction
-end
-
 -- The transaction that the store keeps; or nil and an error where its result is not known, and cannot be awaited.
 local function kept_transaction(state, entry)
   local content, submission = entry.content, entry.content.submission
@@ -237,10 +223,13 @@ local function send(state, submission, parameters, call_options)
   return new_transaction(new_pending(state, submission, delay)), other
 end
 
--- Submits a transaction, unless the store keeps it from before.
-local function submit(state, kind, parameters, call_options)
-  local err = submitting.denial(state, kinds[kind].submit, parameters)
+-- Submits a transaction, unless the store keeps it from before. Lists, store and service get one copy of the
+-- parameters: the caller may change its own while the store or the inbox is waited for.
+local function submit(state, kind, given, call_options)
+  local operation = kinds[kind].submit
+  local parameters, err = calls.check(state, operation, given, call_options)
   local submission
+  err = err or submitting.denial(state, operation, parameters)
   if not err then
     submission, err = submitting.record(state, kind, parameters)
   end
@@ -357,7 +346,17 @@ end
 ---@return riskscreen.Transaction|nil
 ---@return riskscreen.Error|nil
 function methods.resume(self, ticket)
-  return resume(open(self), ticket)
+  local state = open(self)
+  local account = submitting.account_of(state)
+  local submission, err = submissions.decode(ticket, account)
+  if not submission then
+    err.message = state.hide_key(err.message)
+    return nil, err
+  end
+  submission.account = account -- older tickets name none
+  local transaction = new_transaction(pending_of(state, submission))
+  entries[transaction] = state.settings.store and submission_store.of_submission(state, submission)
+  return transaction
 end
 
 ---Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where

@@ -62,7 +62,8 @@ local fields = {
   { name = "network", canonical = addresses.canonical_network },
 }
 
----The parameters of a submission in one spelling: two that differ in it are the same.
+---The parameters of a submission in one spelling: two that differ in it are the same. Those of a custom score are not
+---published, so each whose name ends in "address" is one.
 ---@param parameters table
 ---@param extend? table the client's option
 ---@return table
@@ -71,9 +72,10 @@ function M.canonical(parameters, extend)
   for _, field in ipairs(fields) do
     copy[field.name] = field.canonical(parameters[field.name])
   end
-  for _, name in ipairs { "outputAddress", "tokenContractAddress" } do
-    local address = parameters[name]
-    copy[name] = type(address) == "string" and addresses.normalize(address, like) or address
+  for name, value in pairs(parameters) do
+    if type(value) == "string" and tostring(name):find "[aA]ddress$" then
+      copy[name] = addresses.normalize(value, like)
+    end
   end
   return copy
 end

@@ -98,12 +98,12 @@ end
 ---@param state riskscreen.State
 ---@param operation riskscreen.Operation
 ---@param submission riskscreen.Submission gets the requestId
----@param parameters table
+---@param parameters table checked
 ---@param options table checked
 ---@return table|false|nil result false if it comes later
 ---@return riskscreen.Response|riskscreen.Error
 function M.submit(state, operation, submission, parameters, options)
-  local answer, other = calls.perform(state, operation, parameters, options)
+  local answer, other = calls.make(state, operation, parameters, options)
   if answer ~= nil then
     local result, err = M.result_of(state, submission, answer)
     if not err then

@@ -112,6 +112,7 @@ end
 
 local function find_decision(self, request)
   local exempt = self.own_location.exempt
+  request = exempt and request and tables.copy(request) or request -- the caller may change its own while `exempt` waits
   if exempt and exempt() then
     self.recorder:decided("allow", "exempt")
     if self.journal then

@@ -133,6 +133,8 @@ local ENV_HINT = " (got nil); if os.getenv returned nil: nginx passes on only th
 local function client(value)
   if type(value.screen) == "function" then
     return value
+  elseif tables.inherits(value) then
+    return nil, tables.INHERITS
   end
   local missing = {}
   for _, name in ipairs { "base_url", "access_key" } do

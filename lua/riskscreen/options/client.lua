@@ -105,6 +105,15 @@ end
 local runtime_defaults = { refusal = nothing, problem = nothing, abortable = same }
 local task_defaults = { contain = pcall, iterator = same, blocks = nothing }
 
+-- A copy with defaults. What the table inherits counts: a runtime may be another one with some functions of its own.
+local function complete(given, defaults)
+  local copy = setmetatable(tables.copy(given), getmetatable(given))
+  for name, default in pairs(defaults) do
+    copy[name] = copy[name] or default
+  end
+  return copy
+end
+
 -- A complete copy of the operator's runtime.
 local function runtime(value)
   local tasks = type(value.tasks) == "table" and value.tasks or {}
@@ -112,9 +121,9 @@ local function runtime(value)
   if missing or missing_task then
     return nil, "must have the function " .. (missing or "tasks." .. missing_task)
   end
-  local complete = tables.merge(runtime_defaults, value)
-  complete.tasks = tables.merge(task_defaults, tasks)
-  return complete
+  local copy = complete(value, runtime_defaults)
+  copy.tasks = complete(tasks, task_defaults)
+  return copy
 end
 
 ---@type riskscreen.Option[]
@@ -163,7 +172,7 @@ M.options = tables.concat({
   ),
   build.text("ca_file", build.forms.file, "PEM file of the trusted authorities."),
   build.text("client_cert", build.forms.file, "PEM file of the client's certificate."),
-  build.text("client_key", build.forms.file, "PEM file of that certificate's key."),
+  build.text("client_key", build.forms.file, "PEM file of that certificate's key, which needs no pass phrase."),
   build.text("unix_socket", build.forms.file, "Unix-domain socket to connect to."),
   build.group(
     "endpoints",

@@ -218,7 +218,7 @@ function M.query(value)
       return nil, ("must map names to values (got the name %s)"):format(text.show(name))
     end
   end
-  return value
+  return tables.deep_copy(value)
 end
 
 -- The check of a path whose names in braces are the operation's parameters, where these are published.

@@ -51,7 +51,7 @@ M.map = {
 ---@type riskscreen.Option[]
 M.request = tables.concat({
   build.dictionary("query", http.query, "Query parameters: names to strings, numbers or booleans."),
-  { name = "body", type = "table|string|number|boolean", doc = "The body, sent as JSON." },
+  build.checked("body", "table|string|number|boolean", tables.deep_copy, "The body, sent as JSON."),
 }, of_any_call)
 
 return M

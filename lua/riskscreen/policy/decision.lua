@@ -14,7 +14,8 @@ local SIMULATED = "the sandbox answered: this is no real result"
 ---@field action riskscreen.Action
 ---@field message string for a person
 ---@field rule? riskscreen.Rule the operator's rule that decided
----@field risk? table the risk that was decided, as the service sent it but without the access key
+---@field risk? table riskLevel, riskType and riskSource of the risk that was decided, which the decisions of a client
+---share; in a decision of a policy alone the risk as it was given
 ---@field error? riskscreen.Error the failure that was decided
 ---@field list? string the file of the local list that has the address
 ---@field entry? { address: string, network?: string, expires?: number } its entry there; Unix seconds

@@ -135,18 +135,6 @@ function M.named(rules, name, extended)
   return extended
 end
 
--- A copy of a rule and of all tables in it.
-local function copy_of(value)
-  if type(value) ~= "table" then
-    return value
-  end
-  local copy = {}
-  for name, member in pairs(value) do
-    copy[name] = copy_of(member)
-  end
-  return copy
-end
-
 ---Compiles the rules of a policy. The settings get copies of them, which identify it: the program may change its own.
 ---@param settings { rules: table[] } the policy's checked options
 ---@param all_conditions riskscreen.Condition[]
@@ -163,7 +151,7 @@ function M.compile_all(settings, all_conditions)
     if not one then
       return nil, message
     end
-    compiled[index], own[index] = one, copy_of(entry)
+    compiled[index], own[index] = one, tables.deep_copy(entry)
   end
   settings.rules = own
   return compiled

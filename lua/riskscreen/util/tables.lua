@@ -233,6 +233,30 @@ function M.inherits(value)
   return type(metatable) ~= "table" or metatable.__index ~= nil or metatable.__pairs ~= nil
 end
 
+---A copy of a value, and of the tables in it with their metatables: the caller may change its own meanwhile.
+---@param value any
+---@param copies? table<table, table> those made so far
+---@return any copy
+---@return string|nil message why the copy would lose something
+function M.deep_copy(value, copies)
+  copies = copies or {}
+  if type(value) ~= "table" or copies[value] then
+    return copies[value] or value
+  elseif M.inherits(value) then
+    return nil, M.INHERITS
+  end
+  local copy = {}
+  copies[value] = copy
+  for key, member in next, value do
+    local own, message = M.deep_copy(member, copies)
+    if message then
+      return nil, message
+    end
+    copy[key] = own
+  end
+  return setmetatable(copy, getmetatable(value))
+end
+
 ---The length of a proper list, or nil. `#` and `ipairs` would end a list with a hole early, without an error. A table
 ---that inherits fields is none.
 ---@param value table

@@ -89,7 +89,7 @@ local function knows_secret(secret, delivery)
 end
 
 ---Checks that the options say who may deliver.
----@param settings table checked by `options`; with `fetch` nothing of the delivery but its requestId is used
+---@param settings table checked by `options`; with `fetch` only the requestId of a delivery is believed
 ---@return string|nil message
 function M.problem(settings)
   local secret = settings.secret

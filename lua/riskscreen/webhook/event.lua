@@ -15,7 +15,7 @@ local MAX_NAME = 256 -- bytes of an identifier or a type
 
 ---@class riskscreen.WebhookEvent
 ---@field webhookId string
----@field eventType string the interface shows getTxHashCustomRiskScore; others are kept as they come
+---@field eventType string the interface shows getTxHashCustomRiskScore; the data of others may be anything but null
 ---@field timestamp string YYYY-MM-DD HH:mm:ss; its zone is not published
 ---@field data table
 
@@ -76,7 +76,8 @@ end
 
 local M = { MAX_SIZE = MAX_SIZE }
 
----Decodes and checks the body of a delivery. Unknown fields and unknown types of events are kept.
+---Decodes and checks the body of a delivery. Unknown fields and unknown types of events are kept, and
+---null members of objects are dropped.
 ---@param body string
 ---@param headers? table<string, string> of the request
 ---@return riskscreen.WebhookEvent|nil event

@@ -165,16 +165,6 @@ local function refuse(status, reason, headers)
   return answer(status, { error = reason }, headers)
 end
 
--- Calls a function of the operator that may wait or raise. The third result is true when the task was cancelled, which
--- is not the function's failure.
-local function protected(fn)
-  local ok, result = pcall(fn)
-  if not ok and errors.is(result) and result.kind == "cancelled" then
-    return false, result, true
-  end
-  return ok, result
-end
-
 local function delivery_of(method, headers, body, where)
   local target = where.target or "/"
   local path, query = target:match "^([^?]*)%??(.*)$"
@@ -188,7 +178,7 @@ local function delivery_of(method, headers, body, where)
   }
 end
 
--- The event with the fetched result in place of its own data.
+-- The event with the fetched result in place of its own data. What else the sender has put into it is dropped.
 local function with_fetched_data(self, event)
   local request_id = event.data.requestId
   if type(request_id) ~= "string" or request_id == "" then
@@ -200,7 +190,9 @@ local function with_fetched_data(self, event)
   elseif result.requestId ~= nil and result.requestId ~= request_id then
     return nil, errors.new("protocol", "fetch returned the result of another request")
   end
-  return tables.merge(event, { data = tables.merge(result, { requestId = request_id }) })
+  local fetched = tables.pick(event, { "webhookId", "eventType", "timestamp" })
+  fetched.data = tables.merge(result, { requestId = request_id })
+  return fetched
 end
 
 -- The id under which an event is handled once, and the id under which transactions get it. Fetched data make the first
@@ -229,32 +221,22 @@ end
 
 -- Tells the operator of a failure. Where that fails, too, the delivery has its answer nevertheless.
 local function tell(self, failure, event)
-  local ok, problem = protected(function()
-    self.settings.on_failure(failure, event)
-  end)
+  local ok, problem = pcall(self.settings.on_failure, failure, event)
   if not ok then
     report(problem, event)
   end
 end
 
-local function refuse_failed(self, status, failure, event, stopped)
-  if stopped then
-    error(failure, 0)
-  end
+local function refuse_failed(self, status, failure, event)
   tell(self, failure, event)
   return refuse(status, "the event could not be handled")
 end
 
 local function accept(self, event)
   if self.settings.fetch then
-    local err
-    local ok, fetched, stopped = protected(function()
-      local found
-      found, err = with_fetched_data(self, event)
-      return found
-    end)
+    local ok, fetched, err = pcall(with_fetched_data, self, event)
     if not ok or not fetched then
-      return refuse_failed(self, 500, err or fetched, event, stopped)
+      return refuse_failed(self, 500, err or fetched, event)
     end
     event = fetched
   end
@@ -268,34 +250,22 @@ local function accept(self, event)
     tell(self, problem or "the store cannot say whether the event was handled", event)
     return refuse(503, "the event cannot be taken now")
   end
-  local status = 500
-  local ok, failure, stopped = protected(function()
-    local failure, its_status = process(self, event, event_id)
-    status = its_status or status
-    return failure
-  end)
+  local ok, failure, status = pcall(process, self, event, event_id)
   if ok and failure == nil then
     self.store:complete(id)
     return answer(200, { received = true })
   end
   self.store:release(id)
-  return refuse_failed(self, status, failure, event, stopped)
+  return refuse_failed(self, status or 500, failure, event)
 end
 
 -- Asks the operator's `verify`. Returns a status to refuse the delivery with, or nil.
 local function verify(self, delivery)
-  local reason
-  local ok, genuine, stopped = protected(function()
-    local result
-    result, reason = self.settings.verify(delivery.body, delivery.headers, delivery)
-    return result == true
-  end)
-  if stopped then
-    error(genuine, 0)
-  elseif not ok then
+  local ok, genuine, reason = pcall(self.settings.verify, delivery.body, delivery.headers, delivery)
+  if not ok then
     tell(self, genuine, { webhookId = "", eventType = "being verified" })
     return 500, "the delivery could not be verified"
-  elseif not genuine then
+  elseif genuine ~= true then
     return 401, type(reason) == "string" and text.printable(reason, 200) or "the delivery is not genuine"
   end
 end
@@ -388,17 +358,6 @@ function M.assemble(settings, handled, awaited)
   }, Inbox)
 end
 
--- The claims and the place of events of an inbox with a store.
-local function in_store(store, account, remember, early)
-  local handled = claims.new(store:space "webhook:handled", {
-    prefix = places.prefix(account),
-    old_prefix = "id ",
-    ttl = remember.ttl,
-    lease = LEASE,
-  })
-  return handled, places.store(store, account, early.ttl, waiters.keys_of)
-end
-
 ---A new inbox.
 ---@param given riskscreen.InboxOptions
 ---@return riskscreen.Inbox
@@ -415,7 +374,13 @@ function M.new(given)
   if not handled then
     handled = setmetatable({ done = ttl_queue.new(remember.limit, remember.ttl, clock), claimed = {} }, Store)
   elseif is_store(handled) then
-    handled, place = in_store(handled, settings.account, remember, early)
+    place = places.store(handled, settings.account, early.ttl, waiters.keys_of)
+    handled = claims.new(handled:space "webhook:handled", {
+      prefix = places.prefix(settings.account),
+      old_prefix = "id ",
+      ttl = remember.ttl,
+      lease = LEASE,
+    })
   end
   local made = M.assemble(settings, handled, waiters.new(place, early.ttl))
   made.account = settings.account

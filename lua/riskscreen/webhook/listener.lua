@@ -32,6 +32,18 @@ local function respond(self, request)
   if status >= 400 and self.on_refused then
     self.on_refused(status, json.decode(body).error, request.remote)
   end
+  return true
+end
+
+-- Answers and reports where `respond` has failed: the store was closed, or a function of the operator's raised. The
+-- sender comes again. An answer that was sent stays.
+local function answer_failure(task, request)
+  local ok, done, err = pcall(task.await, task)
+  if not ok or not done then
+    local headers, body = { ["Content-Type"] = "application/json" }, '{"error":"the event could not be handled"}'
+    pcall(request.respond, request, 500, headers, body) -- it raises when the listener is closed
+    runtime.tasks.report("riskscreen: a delivery failed: " .. tostring(ok and err or done))
+  end
 end
 
 local M = {}
@@ -69,7 +81,10 @@ function M.new(inbox, place)
   local bounded = { host = place.host, port = place.port, max_body = MAX_BODY }
   local listener, err
   listener, err = runtime.listen("inbox:listen", bounded, function(request)
-    runtime.tasks.spawn(respond, listener, request)
+    local task = runtime.tasks.spawn(respond, listener, request)
+    runtime.tasks.on_end(task, function()
+      answer_failure(task, request)
+    end)
   end)
   if listener then
     listener.inbox, listener.path, listener.url = inbox, place.path, listener.url .. place.path

@@ -50,6 +50,20 @@ describe("identity", function()
     assert.equal(identity.service(before), identity.service(after))
   end)
 
+  it("stays the same for keys of a service that begin like those of the sandbox", function()
+    for _, key in ipairs { "sandbox-partner-key-1", "sandbox-key-2", "sandbox-" } do
+      local one = owner { base_url = LIVE, account = "a", access_key = key }
+      assert.equal(identity.account(owner { base_url = LIVE, account = "a" }), identity.account(one))
+    end
+  end)
+
+  it("knows the sandbox by the keys of its own accounts", function()
+    for _, key in ipairs { riskscreen.sandbox.default_key, riskscreen.sandbox.lists_key } do
+      local one = owner { base_url = LIVE, access_key = key }
+      assert.not_equal(identity.account(owner { base_url = LIVE }), identity.account(one))
+    end
+  end)
+
   it("tells a served sandbox from the service behind the same URL", function()
     assert.not_equal(
       identity.account(owner { base_url = LIVE, access_key = "sandbox-key" }),

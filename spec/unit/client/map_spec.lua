@@ -1,3 +1,4 @@
+local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local riskscreen = require "riskscreen"
 local virtual_time = require "spec.support.virtual_time"
@@ -348,6 +349,57 @@ describe("map", function()
       error()
     end, double)
     assert.has_error(silent, "the source failed")
+  end)
+
+  it("reports the items before a source that raises an error of any kind", function()
+    for _, kind in ipairs { "cancelled", "server" } do
+      local failure = errors.new(kind, "the source ended")
+      local count = 0
+      local run = map(function()
+        count = count + 1
+        if count > 3 then
+          error(failure, 0)
+        end
+        return count
+      end, function(number)
+        riskscreen.sleep(0.001)
+        return number
+      end, { concurrency = 4 })
+      local seen = {}
+      local ok, raised = pcall(function()
+        for index in run do
+          seen[#seen + 1] = index
+        end
+      end)
+      assert.same({ false, kind, 3 }, { ok, raised.kind, #seen })
+    end
+  end)
+
+  it("does not end silently after the task that read its source was cancelled", function()
+    if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then
+      return -- a loop blocks there
+    end
+    local count = 0
+    local run = map(function()
+      count = count + 1
+      riskscreen.sleep(count > 2 and 60 or 0)
+      return count
+    end, double)
+    local reader = riskscreen.spawn(function()
+      return run()
+    end)
+    while count < 3 do
+      riskscreen.sleep(0)
+    end
+    reader:cancel()
+    assert.equal("cancelled", select(2, reader:await()).kind)
+    local seen = {}
+    local ok, raised = pcall(function()
+      for _, value in run do
+        seen[#seen + 1] = value
+      end
+    end)
+    assert.same({ false, "cancelled", { 2, 4 } }, { ok, errors.is(raised) and raised.kind, seen })
   end)
 
   it("lets a task be cancelled that reads its source", function()

@@ -127,6 +127,19 @@ describe("the option runtime", function()
     end))
   end)
 
+  it("may be another runtime with functions of its own", function()
+    local time = virtual_time.new()
+    local runtime = setmetatable({
+      refusal = function()
+        return "nothing can wait here"
+      end,
+    }, { __index = time })
+    local heir = setmetatable({}, { __index = runtime })
+    local client = riskscreen.new { access_key = "test-key", transport = function() end, runtime = heir }
+    local decision = client:screen { address = "x", network = "eth", address_check = false }
+    assert.matches("nothing can wait here", decision.error.message)
+  end)
+
   it("is not changed", function()
     local runtime = virtual_time.new()
     riskscreen.new { access_key = "test-key", transport = function() end, runtime = runtime }

@@ -525,6 +525,25 @@ describe("an item with an unknown field", function()
   end)
 end)
 
+describe("a source that gives the same table again and again", function()
+  it("has each of its addresses screened", function()
+    local client = riskscreen.sandbox.client()
+    local row, number, seen = { network = "eth" }, 0, {}
+    local function source()
+      number = number + 1
+      row.address = ("0x%040x"):format(number)
+      return number <= 20 and row or nil
+    end
+    for decision in client:screen_all { source = source, concurrency = 4 } do
+      seen[decision.index] = decision.address
+    end
+    assert.equal(20, #seen)
+    for index, screened in ipairs(seen) do
+      assert.equal(("0x%040x"):format(index), screened)
+    end
+  end)
+end)
+
 describe("stop_after_failures", function()
   local function run_until_raised(run)
     local count = 0

@@ -46,6 +46,46 @@ describe("a decision about an answer that holds the access key", function()
     end)
   end
 
+  it("does not show it in a field that the interface does not name, at any depth", function()
+    local note
+    local function transport(request)
+      local address = request.target:match "address=(%w+)"
+      local risk = { riskLevel = "low", riskType = "scam", riskSource = "Community", note = note }
+      local data = { address = address, network = "eth", risks = { risk } }
+      return recorder.reply(200, { success = true, code = 1, data = data })
+    end
+    local client = riskscreen.new { transport = transport, access_key = KEY }
+    local function reason()
+      return client:screen({ address = clean.address, network = "eth" }).reasons[1].risk
+    end
+    local fields = { riskLevel = "low", riskType = "scam", riskSource = "Community" }
+    assert.same(fields, reason())
+    for _, hostile in ipairs { "for " .. KEY, { by = { KEY, [KEY] = true } } } do
+      note = hostile
+      assert.same(fields, reason())
+    end
+  end)
+
+  it("does not show a key that the caller has taken for an address, nor one that a function returns", function()
+    local function key()
+      return KEY
+    end
+    for _, access_key in ipairs { KEY, key } do
+      local client = riskscreen.new { transport = recorder.new(), access_key = access_key, retry = false }
+      local texts = {
+        tostring(client:screen { address = KEY, network = "eth" }),
+        tostring(client:screen { address = clean.address, network = KEY }),
+        tostring(select(2, client.kya:risk { address = KEY, network = "eth" })),
+        tostring(select(2, client.kyt:submit { hash = "0x5f16", network = KEY })),
+        tostring(select(2, client.kyt:resume(KEY))),
+      }
+      for _, text in ipairs(texts) do
+        assert.matches("[redacted]", text, 1, true)
+        assert.is_nil(text:find(KEY, 1, true))
+      end
+    end
+  end)
+
   -- The texts of a decision, but for those of the service's answer itself.
   local function texts_of(value)
     local texts = {}

@@ -213,6 +213,20 @@ describe("a transfer over TLS", function()
     assert.equal("CN=client-one", answer_of(origin))
   end)
 
+  it("fails with a key that needs a pass phrase, and never asks for it", function()
+    -- Without a terminal OpenSSL would take the pass phrase from the standard input.
+    local command = "echo secret | SOCKET=%s CA=%s CERT=%s KEY=%s setsid -w %s spec/support/tls_once.lua 2>&1"
+    local certificates = { ["locked.pem"] = "client.pem", ["sealed.pem"] = "client.pem", ["bundle.pem"] = "bundle.pem" }
+    for key, certificate in pairs(certificates) do
+      local files = { server.path("mutual"), server.path("ca.pem"), server.path(certificate), server.path(key) }
+      local pipe = assert(io.popen(command:format(files[1], files[2], files[3], files[4], INTERPRETER)))
+      local said = pipe:read("*a")
+      pipe:close()
+      assert.matches("^tls %a+ false ", said)
+      assert.is_nil(said:lower():find("pass phrase"))
+    end
+  end)
+
   it("fails without the client certificate file", function()
     local origin = origin_of("mutual", { client_cert = "/nonexistent/client.pem" })
     local _, failure = drive:result(send(origin))

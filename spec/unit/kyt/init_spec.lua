@@ -56,14 +56,24 @@ describe("the result of a transaction", function()
   it("goes to nobody where transactions of two accounts have its requestId", function()
     local inbox = new_inbox()
     local transactions = {}
-    for index, account in ipairs { "a", "b" } do
-      local client = new_client({ inbox = inbox, account = account, identity = "recorder" }, submitted)
+    for index, account in ipairs { "a", false } do -- one of them names none
+      local client = new_client({ inbox = inbox, account = account or nil, identity = "recorder" }, submitted)
       transactions[index] = client.kyt:submit { network = "eth", hash = "0xabc" .. index }
     end
     deliver(inbox, "w1", { requestId = "r1", status = 1003, maxScore = "0" })
     for _, transaction in ipairs(transactions) do
       assert.equal("timeout", select(2, transaction:await { timeout = 0.01 }).kind)
     end
+  end)
+
+  it("comes from no inbox that a client of another account has already", function()
+    local inbox = new_inbox()
+    for _, account in ipairs { "a", "a" } do
+      new_client { inbox = inbox, account = account, identity = "recorder" }
+    end
+    assert.has_error(function()
+      new_client { inbox = inbox, account = "b", identity = "recorder" }
+    end, "inbox has the events of the account 'a', and this client's account is 'b'")
   end)
 
   it("comes from no inbox of another account", function()

@@ -366,6 +366,17 @@ describe("a submission that a store keeps", function()
     end
   end)
 
+  it("is the same in every spelling of any address of a custom score", function()
+    local client, requests =
+      start({ endpoints = { kyt_custom_score = { method = "POST", path = "/custom" } } }, submitted)
+    for _, name in ipairs { "address", "toAddress", "token_address" } do
+      for _, spelling in ipairs { ADDRESS, "0x52908400098527886E0F7030069857D2E4169EE7" } do
+        assert(client.kyt:submit_custom_score { network = "eth", [name] = spelling })
+      end
+    end
+    assert.equal(3, #requests)
+  end)
+
   it("is the same in every spelling of its addresses, also on an added network", function()
     local function spelled(receiver, token)
       return { network = "added", hash = "0xabc", outputAddress = receiver, tokenContractAddress = token }

@@ -266,6 +266,48 @@ describe("an inbox that listens", function()
     assert.equal(2, runs)
   end)
 
+  it("answers 500 and reports, whatever raises", function()
+    local tasks, told = require("riskscreen.runtime").tasks, {}
+    local function tell(failure)
+      told[#told + 1] = tostring(failure)
+    end
+    local report = tasks.report
+    tasks.report = tell
+    local function raise()
+      error "it is down"
+    end
+    local function nothing() end
+    local function new()
+      return "new"
+    end
+    local closed = riskscreen.store.memory()
+    local function give_up()
+      local lookup = riskscreen.spawn(riskscreen.sleep, 60)
+      lookup:cancel()
+      error(select(2, lookup:await()), 0)
+    end
+    local raising = {
+      { store = closed, account = "a" },
+      { store = { claim = raise, complete = nothing, release = nothing } },
+      { store = { claim = new, complete = raise, release = nothing } },
+      { handlers = { other = raise }, store = { claim = new, complete = nothing, release = raise } },
+      { handlers = { other = give_up } },
+      { fetch = give_up },
+      { verify = give_up },
+    }
+    for index, options in ipairs(raising) do
+      options.on_failure, options.accept_unauthenticated = tell, true
+      told = {}
+      local listener = keep(riskscreen.webhook.inbox(options):listen())
+      closed:close()
+      local delivered = event "w1"
+      delivered.data.requestId = "r1"
+      assert.equal(500, post(listener.url, delivered))
+      assert.equal(1, #told, index)
+    end
+    tasks.report = report
+  end)
+
   it("answers 404 elsewhere, and 401 without the secret", function()
     local inbox = riskscreen.webhook.inbox { secret = { value = SECRET, path = true } }
     local listener = keep(inbox:listen { path = "/hooks" })

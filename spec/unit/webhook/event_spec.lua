@@ -54,6 +54,15 @@ describe("webhook.parse", function()
     assert.same(strange, parse(strange))
   end)
 
+  it("drops null members of objects, and keeps those of lists, whatever the type of the event", function()
+    local strange =
+      event { eventType = "somethingNew", data = { a = json.null, b = { json.null }, c = { d = json.null } } }
+    local data_of_event = parse(strange).data
+    assert.is_nil(data_of_event.a)
+    assert.is_nil(next(data_of_event.c))
+    assert.equal(json.null, data_of_event.b[1])
+  end)
+
   it("refuses a name that occurs twice in an object", function()
     local text = json.encode(event())
     for _, member in ipairs { '"status":1003', '"maxScore":"85.50"' } do

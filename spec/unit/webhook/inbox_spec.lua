@@ -476,6 +476,29 @@ describe("an inbox that fetches", function()
     assert.same({ { "r1" }, "90" }, { asked, handled[1].data.maxScore })
   end)
 
+  it("gives a handler no field that the sender has added", function()
+    local handled = {}
+    local inbox = new_inbox {
+      fetch = function()
+        return { maxScore = "90", status = 1003 }
+      end,
+      handlers = {
+        ["*"] = function(event)
+          handled[#handled + 1] = event
+        end,
+      },
+    }
+    local forged = json.decode(body_of("w1", { requestId = "r1", customId = "forged" }, "payout.approved"))
+    forged.approved, forged.customId = true, "forged"
+    assert.equal(200, (inbox:deliver("POST", {}, json.encode(forged))))
+    assert.same({
+      webhookId = "w1",
+      eventType = "payout.approved",
+      timestamp = forged.timestamp,
+      data = { requestId = "r1", maxScore = "90", status = 1003 },
+    }, handled[1])
+  end)
+
   local failing = {
     { "cannot fetch", nil, errors.new("network", "cut") },
     { "fetches another request's result", { requestId = "other", maxScore = "0", status = 1003 } },

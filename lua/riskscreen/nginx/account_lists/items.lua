@@ -30,6 +30,23 @@ local function risks_of(item)
   return risks
 end
 
+-- The keys of a blacklist item: those of its network, and of the chains that its risks name.
+local function keys_of(item)
+  local keys = {}
+  local function add_network(network)
+    for _, place in ipairs(places_of(item.address, network)) do
+      keys[index.key(place)] = true
+    end
+  end
+  add_network(item.network)
+  for _, risk in ipairs(type(item.risks) == "table" and item.risks or {}) do
+    for _, chain in ipairs(type(risk.chains) == "table" and risk.chains or {}) do
+      add_network(chain.chain)
+    end
+  end
+  return keys
+end
+
 -- Joins two items about one address. An item without a reason decides alone.
 local function joined(entry, risks)
   if not entry then
@@ -68,8 +85,7 @@ end
 function Content:blacklist(list)
   for _, item in ipairs(list) do
     check(self, item.address, item.network)
-    for _, place in ipairs(places_of(item.address, item.network)) do
-      local key = index.key(place)
+    for key in pairs(keys_of(item)) do
       add(self, key, joined(self.entries[key], risks_of(item)))
     end
   end

@@ -9,8 +9,9 @@ local byte, find, lower, sub = string.byte, string.find, string.lower, string.su
 local AMPERSAND, EQUALS_SIGN = byte "&", byte "="
 local MAX_PARAMETERS = 1000 -- some programs leave out the rest, and reading more would keep a worker busy
 
--- Texts without escapes, and without characters that some programs treat alike; and those of them that are folded.
-local is_simple, is_folded = made_of "0-9A-Za-z&=_~:,/-", made_of "0-9a-z&=~:,/"
+-- Texts without escapes, and without characters that some programs treat alike; those of them that hold no character
+-- which a program may drop from a name; and those of these that are folded.
+local is_simple, is_plain, is_folded = made_of "0-9A-Za-z&=_~:,/-", made_of "0-9A-Za-z&=", made_of "0-9a-z&="
 
 local M = {}
 
@@ -78,8 +79,8 @@ local function simple_folded(text)
       last_folded = text
     elseif is_simple(text) then
       last_folded = lower(text)
-      if find(text, "_", 1, true) or find(text, "-", 1, true) then
-        last_folded = M.folded(text)
+      if not is_plain(text) then
+        last_folded = last_folded:gsub("[_~:,/-]", "")
       end
     end
   end

@@ -209,6 +209,17 @@ describe("an address on the blacklist", function()
     end
   end)
 
+  it("is blocked on the chains that its risks name, too", function()
+    local risks = high "scam"
+    risks[1].chains = { { chain = "eth", chainName = "Ethereum" }, { chain = "bsc", chainName = "BSC" } }
+    service.blacklist = { { address = ONE, network = "bsc", risks = risks } }
+    service.whitelist = { { address = ONE, chain = "eth" } }
+    refresh()
+    assert.same({ "block", "block" }, { action(ONE, "bsc"), action(ONE, "eth") })
+    assert.is_nil(action(ONE, "polygon"))
+    assert.equal(1, #found(ONE, "bsc").decision.reasons)
+  end)
+
   it("is blocked where an item gives no reason, whatever another item says", function()
     service.blacklist = {
       { address = ONE, network = "eth" },

@@ -1,5 +1,6 @@
 -- One parameter of a query. Simple texts are read on a fast path, which must give the same results.
 local parameters = require "riskscreen.nginx.input.parameters"
+local random = require "spec.support.random"
 local tables = require "riskscreen.util.tables"
 
 -- Query, value of "to" or nil, problem.
@@ -40,6 +41,31 @@ describe("a parameter", function()
       assert.same({ value, problem }, { read(awkward(query)) })
     end)
   end
+
+  it("is repeated where a program drops another character from a name", function()
+    local read = parameters.reader "to"
+    for _, name in ipairs { "T/o", "t~o", "t:o", "T,o", "/to", "to:" } do
+      assert.same({ nil, "is repeated" }, { read("to=a&" .. name .. "=b") })
+      assert.same({ nil, "is repeated" }, { read(name .. "=b&to=a") })
+    end
+    assert.equal("a", (read "to=a&url=https://x,y~z/t:o"))
+  end)
+
+  it("is the same on the fast path and the thorough one", function()
+    local draw = random.new(random.SEED)
+    local pieces = { "to", "to=1", "&to=", "t", "o", "T", "O", "_", "-", "&", "=", "&", "=", "x", "/", ":", ",", "~" }
+    for _, name in ipairs { "to", "toAddress", "to_address", "t-o" } do
+      local read = parameters.reader(name)
+      for _ = 1, random.rounds(4000) do
+        local parts = {}
+        for index = 1, draw.integer(9) do
+          parts[index] = draw.integer(4) == 1 and name or draw.pick(pieces)
+        end
+        local query = table.concat(parts)
+        assert.same({ read(awkward(query)) }, { read(query) }, query)
+      end
+    end
+  end)
 
   it("with '_' in its name is the same as one with '.' or a space", function()
     local read = parameters.reader "pay_to"

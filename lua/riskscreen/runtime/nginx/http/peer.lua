@@ -79,8 +79,11 @@ function M.identity(settings)
   if certificate and settings.client_key then
     key, message = read("client_key", settings.client_key)
   end
+  local option = settings.client_key and "client_key" or "client_cert"
   if not key then
     return nil, message
+  elseif key:find("ENCRYPTED", 1, true) then
+    return nil, option .. " needs a pass phrase, for which OpenSSL would ask at the terminal: decrypt the key"
   end
   local identity = {}
   identity.certificates, message = ssl.parse_pem_cert(certificate)
@@ -90,7 +93,7 @@ function M.identity(settings)
   -- OpenSSL's message may show the content of the file, so it is left out.
   identity.key = ssl.parse_pem_priv_key(key)
   if not identity.key then
-    return nil, (settings.client_key and "client_key" or "client_cert") .. " holds no key that can be used"
+    return nil, option .. " holds no key that can be used"
   end
   return identity
 end
