@@ -26,6 +26,7 @@ extern char **environ;
 #endif
 
 #define UNKNOWN_WIDTH 80 /* columns of a terminal that does not tell */
+#define LINKS_MAX     40 /* links that lead to links, as Linux follows */
 
 /* The stream of the open Lua file at index 1. */
 static FILE *check_file(lua_State *L) {
@@ -118,29 +119,72 @@ static int system_stat(lua_State *L) {
     return 3;
 }
 
-/* system.link_target(path): the path of the file behind a link; nil for all others. */
-static int system_link_target(lua_State *L) {
-    const char *path = luaL_checkstring(L, 1);
-    char buffer[PATH_MAX];
+/* system.version(file): the size of an open file, and a text that changes with its content; nil for what is no file of
+ * bytes. The time of its last change of status is left out once it has no name: its replacement is no change of it. */
+static int system_version(lua_State *L) {
     struct stat status;
-    bool is_link = lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
-    if (!is_link || stat(path, &status) != 0 || !S_ISREG(status.st_mode) || realpath(path, buffer) == NULL) {
+    if (fstat(fileno(check_file(L)), &status) != 0 || !S_ISREG(status.st_mode)) {
+        lua_pushnil(L);
+        return 1;
+    }
+    char text[96];
+    int length = snprintf(text, sizeof text, "%lld.%09ld ", (long long)status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    if (status.st_nlink > 0) {
+        (void)snprintf(text + length, sizeof text - (size_t)length, "%lld.%09ld", (long long)status.st_ctim.tv_sec,
+                       status.st_ctim.tv_nsec);
+    }
+    lua_pushnumber(L, (lua_Number)status.st_size);
+    lua_pushstring(L, text);
+    return 2;
+}
+
+/* Puts the path that a link leads to in the place of its own. */
+static bool follow(char *path) {
+    char target[PATH_MAX], joined[PATH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0) {
+        return false;
+    }
+    target[length] = '\0';
+    const char *slash = target[0] == '/' ? NULL : strrchr(path, '/');
+    int parent = slash == NULL ? 0 : (int)(slash - path) + 1;
+    int size = snprintf(joined, sizeof joined, "%.*s%s", parent, path, target);
+    if (size < 0 || (size_t)size >= sizeof joined) {
+        return false;
+    }
+    memcpy(path, joined, (size_t)size + 1);
+    return true;
+}
+
+/* system.link_target(path): the path of the file behind a link, also of one that is not there yet; nil for all others.
+ */
+static int system_link_target(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1);
+    char path[PATH_MAX], buffer[PATH_MAX];
+    struct stat status;
+    bool is_link = false;
+    size_t size = strlen(name) + 1;
+    if (size <= sizeof path) {
+        memcpy(path, name, size);
+        for (int links = 0; links < LINKS_MAX && lstat(path, &status) == 0 && S_ISLNK(status.st_mode); links++) {
+            is_link = follow(path);
+        }
+    }
+    bool is_there = is_link && stat(path, &status) == 0;
+    if (!is_link || (is_there && (!S_ISREG(status.st_mode) || realpath(path, buffer) == NULL))) {
         lua_pushnil(L);
     } else {
-        lua_pushstring(L, buffer);
+        lua_pushstring(L, is_there ? buffer : path);
     }
     return 1;
 }
 
-/* system.make_like(path, model): an empty new file in the place of `path`, never behind a link. It has the permissions
- * and, where that is allowed, the owner of `model`; or those of any new file, where that is not there. */
+/* system.make_like(path, model): an empty new file; nothing may have its name yet, no link either. It has the
+ * permissions and, where that is allowed, the owner of `model`; or those of any new file, where that is not there. */
 static int system_make_like(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
     struct stat status;
     bool has_model = stat(luaL_checkstring(L, 2), &status) == 0;
-    if (unlink(path) != 0 && errno != ENOENT) {
-        return push_result(L, false);
-    }
     int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, has_model ? S_IRUSR | S_IWUSR : 0666);
     if (descriptor < 0) {
         return push_result(L, false);
@@ -209,13 +253,21 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},         {"sync", system_sync},
-        {"truncate", system_truncate},       {"lock", system_lock},
-        {"restrict", system_restrict},       {"stat", system_stat},
-        {"link_target", system_link_target}, {"make_like", system_make_like},
-        {"catch_end", system_catch_end},     {"ending", system_ending},
-        {"process", system_process},         {"random", system_random},
-        {"variables", system_variables},     {NULL, NULL},
+        {"columns", system_columns},
+        {"sync", system_sync},
+        {"truncate", system_truncate},
+        {"lock", system_lock},
+        {"restrict", system_restrict},
+        {"stat", system_stat},
+        {"version", system_version},
+        {"link_target", system_link_target},
+        {"make_like", system_make_like},
+        {"catch_end", system_catch_end},
+        {"ending", system_ending},
+        {"process", system_process},
+        {"random", system_random},
+        {"variables", system_variables},
+        {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

@@ -70,7 +70,7 @@ describe("a verb with an output", function()
       "report @rows.csv %s -o @out",
       "list build %s -o @out",
     } do
-      for _, name in ipairs { "@out", "@out.part" } do
+      for _, name in ipairs { "@out", "@out.riskscreen-part" } do
         write(path(name:sub(2)), ROWS)
         local status, _, err = try(line:format(name))
         assert.equal(4, status)
@@ -79,6 +79,60 @@ describe("a verb with an output", function()
         os.remove(path(name:sub(2)))
       end
     end
+  end)
+
+  it("never writes over a file that its configuration names", function()
+    local policy = "return { rules = { { any = true, action = 'block' } } }\n"
+    write(path "policy", policy)
+    write(path "key", "a-key-of-sixteen-bytes")
+    write(path "profile.conf", "timeout = 5\n")
+    write(path "list", "address\n" .. CLEAN .. "\n")
+    assert(lfs.link("policy", path "link", true))
+    for _, given in ipairs {
+      { "--policy @policy", "policy", "policy" },
+      { "--policy @link", "policy", "policy" },
+      { "--policy @policy", "policy", "link" },
+      { "--allow @list", "list", "list" },
+      { "--deny @list", "list", "list" },
+      { "--journal @j --journal-key-file @key", "key", "key" },
+      { "--access-key-file @key", "key", "key" },
+      { "--profile @profile.conf", "profile.conf", "profile.conf" },
+    } do
+      local flags, file, output = (table.unpack or unpack)(given) -- luacheck: ignore 113 143
+      local before = read(path(file))
+      local line = ("screen --file @rows.csv --sandbox --force -o @%s %s"):format(output, flags)
+      local status, _, err = try(line)
+      assert.equal(4, status, line)
+      assert.matches("would be lost", err, 1, true)
+      assert.equal(before, read(path(file)))
+      assert.equal(4, (select(2, shell(("screen %s -n eth --sandbox %s >>@%s"):format(CLEAN, flags, output)))))
+      assert.equal(before, read(path(file)))
+    end
+    assert.equal(0, (try "list build @rows.csv -o @list --max-shrink 1 --deny @list"))
+  end)
+
+  it("never makes the journal of a file that it reads", function()
+    write(path "key", "a-key-of-sixteen-bytes")
+    write(path "j.head", "return { rules = { { any = true, action = 'block' } } }\n")
+    for _, flags in ipairs { "--journal @key --journal-key-file @key", "--journal @j --policy @j.head" } do
+      local before = { read(path "key"), read(path "j.head") }
+      assert.equal(4, (try("screen --sandbox -q -n eth " .. CLEAN .. " " .. flags)))
+      assert.same(before, { read(path "key"), read(path "j.head") })
+    end
+  end)
+
+  it("makes no list, state or journal on the standard output, nor a file called '-'", function()
+    for line, flag in pairs {
+      ["list build @rows.csv -o -"] = "-o",
+      ["list update --url http://127.0.0.1:1/ -o -"] = "-o",
+      ["watch --file @rows.csv --sandbox --once --state -"] = "--state",
+      ["screen --sandbox -n eth --journal - " .. CLEAN] = "--journal",
+    } do
+      local status, _, err = try(line)
+      assert.equal(4, status)
+      assert.matches(flag .. " must name a file", err, 1, true)
+    end
+    assert.is_nil(io.open "-")
   end)
 
   it("follows a link, and keeps the permissions of the file that it replaces", function()
@@ -92,19 +146,61 @@ describe("a verb with an output", function()
       assert(lfs.link("file", path "link", true))
       -- A link in the place of the unfinished file leads to a file that must stay as it is.
       write(path "other", "kept")
-      assert(lfs.link("other", path "file.part", true))
+      assert(lfs.link("other", path "file.riskscreen-part", true))
       assert.equal(0, (try(line)))
       assert.equal("link", lfs.symlinkattributes(path "link", "mode"))
       assert.equal("rw-------", lfs.attributes(path "file", "permissions"))
       assert.not_equal("# old\n", read(path "file"))
       assert.equal("kept", read(path "other"))
-      assert.is_nil(lfs.symlinkattributes(path "file.part"))
+      assert.is_nil(lfs.symlinkattributes(path "file.riskscreen-part"))
       os.remove(path "link")
     end
     write(path "list", "")
     assert(lfs.link("list", path "link", true))
     assert.equal(0, (try "list build @rows.csv -o @link"))
     assert.equal("link", lfs.symlinkattributes(path "link", "mode"))
+  end)
+
+  it("follows a link to the results of a run, whose state stands beside them", function()
+    local failing = sandbox.scenario("fault-503").address
+    write(path "in.csv", "address,network\n" .. CLEAN .. ",eth\n" .. failing .. ",eth\n")
+    assert(lfs.mkdir(path "real"))
+    assert(lfs.link("real/results", path "link", true))
+    local line = "screen --file @in.csv --sandbox --set retry=false --fail-on block -o @"
+    assert.equal(0, (try(line .. "link")))
+    assert(os.execute("chmod 600 " .. path "real/results"))
+    local before = lfs.attributes(path "real/results", "ino")
+    for _, name in ipairs { "link", "real/results" } do
+      local status, _, err = try(line .. name .. " --retry-failed")
+      assert.equal(0, status, err)
+      assert.not_equal(before, lfs.attributes(path "real/results", "ino"))
+      assert.equal("rw-------", lfs.attributes(path "real/results", "permissions"))
+      assert.equal("link", lfs.symlinkattributes(path "link", "mode"))
+      before = lfs.attributes(path "real/results", "ino")
+    end
+    assert.equal(0, (try(line .. "link --force")))
+    assert.equal(before, lfs.attributes(path "real/results", "ino"))
+  end)
+
+  it("leaves the unfinished files of other programs alone", function()
+    local failing = sandbox.scenario("fault-503").address
+    write(path "in.csv", "address,network,action\n" .. failing .. ",eth,unknown\n")
+    write(path "out.part", "of another program")
+    local line = "screen --file @in.csv --sandbox --set retry=false --fail-on block -o @out"
+    for _, other in ipairs {
+      line,
+      line .. " --retry-failed",
+      line .. " --resume",
+      line .. " --force",
+      "report @in.csv -o @out",
+      "blacklist export --sandbox -o @out",
+      "list build @in.csv -o @out --max-shrink 1",
+    } do
+      local status, _, err = try(other)
+      assert.equal(0, status, other .. err)
+      assert.equal("of another program", read(path "out.part"))
+    end
+    assert.same({ "in.csv", "out", "out.part", "out.state", "out.state-run.lock", "rows.csv" }, temporary.names())
   end)
 
   it("leaves the last export as it was where the service fails", function()

@@ -304,6 +304,77 @@ describe("screen --file", function()
     assert.same({ "3", "1", "2" }, numbers)
   end)
 
+  it("reads a pipe with a name once, and has each of its rows", function()
+    local directory, remove = cli.directory()
+    local file = assert(io.open(directory .. "/in.csv", "w"))
+    file:write("address,network," .. ("x"):rep(47) .. "\n") -- lines of 64 bytes, so that pieces end with them
+    for number = 1, 1000 do
+      file:write(("0x%040x,eth,customer%08d\n"):format(number, number))
+    end
+    file:close()
+    local function count(ending)
+      local shown = ending:gsub("riskscreen", (cli.command:gsub("%%", "%%%%"))):gsub("@", directory .. "/")
+      local output = run(("XDG_CONFIG_HOME=/nonexistent timeout 60 bash -c '%s'"):format(shown))
+      local _, rows = output:gsub("%f[%d]%d+,0x%x+,eth,", "")
+      return rows, output
+    end
+    for _, ending in ipairs {
+      "riskscreen screen --sandbox --file <(cat @in.csv) -o @r.csv; cat @r.csv",
+      "riskscreen screen --sandbox --file <(cat @in.csv) --csv",
+      "cat @in.csv | riskscreen screen --sandbox --file /dev/stdin -o @r2.csv; cat @r2.csv",
+      "mkfifo @p; (cat @in.csv >@p &); riskscreen screen --sandbox --file @p -o @r3.csv; cat @r3.csv",
+      "(cat @in.csv >@p &); riskscreen screen --sandbox --file @p --csv",
+    } do
+      local rows, output = count(ending)
+      assert.equal(1000, rows, ending .. output:sub(1, 500))
+    end
+    assert.equal(9, (count "(head -n 10 @in.csv >@p &); riskscreen screen --sandbox --file @p -o @r4.csv; cat @r4.csv"))
+    local _, output = count "riskscreen screen --sandbox --resume --file <(echo address,network,x; echo 0x12) -o @r.csv"
+    assert.matches("has 1 field, and the first line has 3", output, 1, true)
+    remove()
+  end)
+
+  it("stops where its file is changed, and goes on where the file is as it was", function()
+    local sandbox, directory, remove = cli.sandbox(), cli.directory()
+    finally(function()
+      sandbox.close()
+      remove()
+    end)
+    local function write(name, from, to, step)
+      local file = assert(io.open(directory .. "/" .. name, "w"))
+      file:write "address,network\n"
+      for number = from, to, step do
+        file:write(("0x%040x,eth\n"):format(number))
+      end
+      file:close()
+    end
+    write("up", 1, 4000, 1)
+    write("down", 4000, 1, -1)
+    local line = ("env %s %s screen --file %s/in.csv -o %s/r.csv"):format(
+      sandbox.environment,
+      cli.command,
+      directory,
+      directory
+    )
+    local changed = "cd %s && cp up in.csv && cd - >/dev/null && { %s --rate 1500 & "
+      .. "until [ $(wc -l <%s/r.csv) -gt 100 ]; do sleep 0.05; done; cp %s/down %s/in.csv; wait $!; }"
+    local output, status =
+      run(("sh -c '%s' 2>&1"):format(changed:format(directory, line, directory, directory, directory)))
+    assert.equal(4, status, output)
+    assert.matches("in.csv: it was changed while it was read", output, 1, true)
+    output, status = run(line .. " --resume")
+    assert.equal(4, status, output)
+    assert.matches("this is another run", output, 1, true)
+    os.execute(("cp %s/up %s/in.csv"):format(directory, directory))
+    output, status = run(line .. " --resume")
+    assert.equal(2, status, output)
+    local rows = runs.rows(directory .. "/r.csv")
+    assert.equal(4001, #rows)
+    for number = 1, 4000 do
+      assert.equal(1, (rows[number + 1]:find(("%d,0x%040x,"):format(number + 1, number), 1, true)))
+    end
+  end)
+
   it("goes on with a pipe only where it has the rows that it had", function()
     local sandbox, directory, remove = cli.sandbox(), cli.directory()
     finally(function()

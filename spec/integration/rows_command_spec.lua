@@ -94,9 +94,9 @@ describe("a file of rows in the command", function()
     local content = "address\n" .. address(1) .. "\n"
     local path = temporary.path "out"
     for ending, verb in pairs {
-      [".part"] = "screen --file %s.part -o %s -n eth --force",
+      [".riskscreen-part"] = "screen --file %s.riskscreen-part -o %s -n eth --force",
       [".state"] = "screen --file %s.state -o %s -n eth --force",
-      [".rsl.part"] = "list build %s.rsl.part -o %s.rsl",
+      [".rsl.riskscreen-part"] = "list build %s.rsl.riskscreen-part -o %s.rsl",
       [".1"] = "screen --file %s.1 -o - -n eth >> %s.1",
       [".2"] = "watch --file %s.2 -n eth --once >> %s.2",
       [".3"] = "blacklist import %s.3 -n eth >> %s.3",

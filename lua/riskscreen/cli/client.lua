@@ -13,6 +13,7 @@ local NOTICE = "no service is configured, so the built-in sandbox answers: nothi
 local CHOSEN = "the built-in sandbox answers, as --sandbox asks: nothing here is a real result"
 local NO_URL = "there is an access key (%s) and no base_url: give --base-url, or --sandbox for simulated answers"
 local NO_KEY = "there is a base_url and no access key: set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command"
+local TWO = "sandbox (from %s) and base_url (from %s) contradict each other: leave one out"
 local UNCHOSEN = "no service is configured: set base_url and an access key, or give --sandbox for simulated answers"
 
 local M = {}
@@ -56,9 +57,14 @@ local function journal_of(settings, world)
   return opened
 end
 
--- The sandbox in this process. A key or a profile without base_url is a mistake, not a wish for the sandbox.
+-- The sandbox in this process. A key or a profile without base_url is a mistake, not a wish for the sandbox. A wish for
+-- it must not be left over from a weaker source than that of the service.
 local function is_sandbox(settings, key)
   if configuration.get(settings, "sandbox") then
+    local sandbox, url = settings.values.sandbox, settings.values.base_url
+    if url and url.rank > sandbox.rank then
+      status.misuse(TWO:format(sandbox.source, url.source))
+    end
     return true
   elseif configuration.get(settings, "base_url") then
     return false

@@ -170,6 +170,10 @@ end
 local function set(values, setting, written, source, rank)
   local before, value = values[setting.name], option_of.value(setting.option, written)
   local shown, place = written, source
+  local is_repeated = before and before.rank == rank and (rank == PROFILE or before.source == source)
+  if is_repeated and not setting.option.is_repeated then
+    status.misuse(("%s is given twice (%s, %s)"):format(setting.name, before.source, source))
+  end
   if not text.is_utf8(written) then
     status.misuse(("%s (from %s) is not UTF-8"):format(setting.name, source))
   end
@@ -202,7 +206,7 @@ end
 -- Lines of "name = value"; a line that begins with "#" is a comment. A line may be a key that is out of place.
 local function read_profile(values, path)
   local content, problem = files.read(path, LONGEST_PROFILE)
-  local number, seen = 0, {}
+  local number = 0
   for line in ((content or status.misuse("the profile cannot be read: " .. problem)) .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
     local place = ("%s:%d"):format(path, number)
@@ -211,12 +215,7 @@ local function read_profile(values, path)
       if not name then
         status.misuse(place .. ": a line must be 'name = value'")
       end
-      local setting = setting_of(name, place)
-      if seen[name] and not setting.option.is_repeated then
-        status.misuse(("%s: %s is set in line %d of the profile"):format(place, name, seen[name]))
-      end
-      seen[name] = number
-      set(values, setting, written, place, PROFILE)
+      set(values, setting_of(name, place), written, place, PROFILE)
     end
   end
 end
@@ -282,17 +281,13 @@ function M.write(configuration, name, list)
   if not path or #list > 1 and not setting.option.is_repeated then
     status.misuse(path and "a setting has one value" or "no place for a profile is known: name one with --profile PATH")
   end
-  local content = ""
-  for line in ((files.read(path) or ""):gsub("\n+$", "") .. "\n"):gmatch "([^\n]*)\n" do
-    content = content .. (line:match(LINE) ~= name and line .. "\n" or "")
-  end
-  local values = {}
+  local values, added = {}, ""
   for _, written in ipairs(list) do
     if written:find "[\r\n]" or text.trim(written) ~= written then
       status.misuse "a value must be one line, without spaces around it"
     end
     set(values, setting, written, "config set", ARGUMENT)
-    content = content .. name .. " = " .. written .. "\n"
+    added = added .. name .. " = " .. written .. "\n"
   end
   if list[1] then
     check_value(values, setting)
@@ -300,7 +295,13 @@ function M.write(configuration, name, list)
   -- The first profile is for its owner alone; later ones have the permissions of the one before.
   local prepare = 'umask 077; p=\'%s\'; mkdir -p -- "${p%%/*}"; test -e "$p" || : >"$p"'
   os.execute((prepare:format((path:gsub("'", "'\\''")))))
-  status.ensure_written(files.write(path, (content:gsub("^\n", ""))))
+  status.ensure_written(files.write(path, function(content)
+    local kept = ""
+    for line in (content:gsub("\n+$", "") .. "\n"):gmatch "([^\n]*)\n" do
+      kept = kept .. (line:match(LINE) ~= name and line .. "\n" or "")
+    end
+    return ((kept .. added):gsub("^\n", ""))
+  end))
   return path
 end
 
@@ -381,6 +382,20 @@ function M.client_options(configuration)
     end
   end
   return given
+end
+
+---The files that the configuration names, besides the journal.
+---@param configuration riskscreen.cli.Configuration
+---@param with_lists? any also the local lists
+---@return string[]
+function M.files(configuration, with_lists)
+  local paths = { configuration.profile }
+  for _, setting in ipairs(M.settings) do
+    local value, is_list = M.get(configuration, setting.name), setting.option.is_repeated
+    local is_file = setting.option.argument == "FILE" and setting.name ~= "journal" and (with_lists or not is_list)
+    paths = is_file and tables.concat(paths, is_list and value or { value }) or paths
+  end
+  return paths
 end
 
 ---The value of a setting, or nil.

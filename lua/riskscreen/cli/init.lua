@@ -42,11 +42,14 @@ Context.__index = Context
 
 ---The client of the configured service or of the sandbox.
 ---@param changes? table options of the client that the configuration does not set
+---@param has_effect? boolean it changes the account: the sandbox must be asked for
 ---@return riskscreen.Client
 ---@return "sandbox"|nil source nil if a service answers
-function Context:client(changes)
-  local client, source = clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
-  inputs.refuse_loss(self) -- again: the journal is there from now on
+function Context:client(changes, has_effect)
+  inputs.refuse_loss(self, true)
+  local must_choose = has_effect or self.command.verdict == "output"
+  local client, source = clients.open(self.configuration, self.world, changes, must_choose)
+  inputs.refuse_loss(self, true) -- again: the journal is there from now on
   return client, source
 end
 

@@ -1,4 +1,5 @@
 -- The file of rows that a verb reads: its options, and how its faults end the command.
+local configuration = require "riskscreen.cli.configuration"
 local files = require "riskscreen.util.files"
 local options = require "riskscreen.options.rows"
 local rows = require "riskscreen.rows"
@@ -19,42 +20,52 @@ function M.written(path)
   return path and path ~= "-" and { path, files.unfinished(path) } or {}
 end
 
--- Ends the command if a file is the journal, also by links.
-local function refuse_journal(context, file)
-  local journal = context:setting "journal"
-  if journal and (files.are_one(file, journal) or files.are_one(file, files.target(journal) .. ".head")) then
-    local other = type(file) == "string" and file or "a standard stream"
-    status.misuse(("the journal %s is also %s: give the journal a file of its own"):format(journal, other))
+-- Ends the command if a file of one list is also in another one, by any link.
+local function refuse_same(list, others, before, after)
+  for _, file in ipairs(list) do
+    for _, other in ipairs(others) do
+      if files.are_one(file, other) then
+        status.misuse(before .. (type(other) == "string" and other or "a standard stream") .. after)
+      end
+    end
   end
 end
 
 ---Ends the command if a file that it writes is one that it reads, or the journal, also by links.
 ---@param context riskscreen.cli.Context
-function M.refuse_loss(context)
-  local given, written = context.arguments, context.command.written
-  local read = tables.concat({ context.options.file }, { given.input or given.file or given.journal })
-  written = tables.concat({ context.world.out }, written and written(context) or M.written(context.options.output))
-  for _, output in ipairs(written) do
-    for _, path in ipairs(type(read[1]) == "table" and read[1] or read) do
-      -- The head of a journal and the state of a run stand beside them.
-      local own = { path == "-" and context.world.input or path, files.target(path) .. ".head", path .. ".state" }
-      for index, file in ipairs(own) do
-        if files.are_one(output, file) then
-          local what = index == 1 and "is the input %s, which" or "belongs to the input %s, and"
-          status.misuse(("the output " .. what .. " would be lost: -o names another file"):format(path))
-        end
-      end
-    end
-    refuse_journal(context, output)
+---@param has_client? boolean it writes the journal, and reads the local lists if it decides
+function M.refuse_loss(context, has_client)
+  local given, its, written, beside = context.arguments, context.options, context.command.written, {}
+  local journal, own = context:setting "journal", given.input or given.file or given.journal
+  local read = tables.concat({ its.file }, type(own) == "table" and own or { own }, { its.webhook_secret_file })
+  for index, path in ipairs(read) do
+    -- The head of a journal and the state of a run stand beside them.
+    beside = tables.concat(beside, { files.target(path) .. ".head", files.target(path) .. ".state" })
+    read[index] = path == "-" and context.world.input or path
   end
+  read = tables.concat(read, configuration.files(context.configuration, has_client and context.command.verdict))
+  written = tables.concat({ context.world.out }, written and written(context) or M.written(its.output))
+  refuse_same(written, read, "the output is the input ", ", which would be lost: -o names another file")
+  refuse_same(written, beside, "the output belongs to the input: ", " would be lost: -o names another file")
+  local kept = journal and { journal, files.target(journal) .. ".head" } or {}
+  local its_name, others = tostring(journal), has_client and tables.concat(written, read) or written
+  refuse_same(kept, others, "the journal " .. its_name .. " is also ", ": give the journal a file of its own")
+  local _ = has_client and journal and M.refuse_stream(journal, "--journal")
 end
 
----Ends the command if a file that it reads again is a stream, a pipe or a device.
+---Whether a path names a stream, a pipe or a device, which cannot be read again.
+---@param path string
+---@return boolean
+function M.is_stream(path)
+  return path == "-" or files.is_special(path)
+end
+
+---Ends the command if a file is a stream, a pipe or a device.
 ---@param path string
 ---@param flag string
 function M.refuse_stream(path, flag)
-  if path == "-" or files.is_special(path) then
-    status.misuse(("%s cannot be read again: %s must name a file"):format(path, flag))
+  if M.is_stream(path) then
+    status.misuse(("%s is no file: %s must name a file"):format(path, flag))
   end
 end
 
@@ -63,9 +74,7 @@ end
 ---@param path string "-" is stdin
 ---@return riskscreen.Rows
 function M.open(context, path)
-  local source = path == "-" and context.world.input or path
-  local name = path == "-" and "stdin" or path
-  refuse_journal(context, source)
+  local source, name = path == "-" and context.world.input or path, path == "-" and "stdin" or path
   local input =
     status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
   local lacking = input:lacks(context.options.keep or {}, "--keep")

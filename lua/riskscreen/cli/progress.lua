@@ -1,21 +1,11 @@
 -- The progress of a run on a terminal: one line that is drawn again.
 
+local text = require "riskscreen.util.text"
+
 local SHORTEST_BAR = 10 -- columns
 local WIDEST_BAR = 30 -- columns
 
 local M = {}
-
----A number with a comma at each thousand.
----@param number integer
----@return string
-function M.grouped(number)
-  local text = ("%d"):format(number)
-  local count
-  repeat
-    text, count = text:gsub("^(%d+)(%d%d%d)", "%1,%2")
-  until count == 0
-  return text
-end
 
 ---A duration for people: "1:02:03" or "0:42".
 ---@param seconds number
@@ -36,7 +26,7 @@ end
 function M.counts(counts, separator)
   local parts = {}
   for _, action in ipairs { "allow", "review", "block", "unknown" } do
-    parts[#parts + 1] = ("%s %s"):format(action, M.grouped(counts[action] or 0))
+    parts[#parts + 1] = ("%s %s"):format(action, text.grouped(counts[action] or 0))
   end
   return table.concat(parts, separator or ", ")
 end
@@ -47,8 +37,8 @@ end
 ---@return string
 function M.line(now, columns)
   local room = columns - 1
-  local percent = now.share and ("%3d%%"):format(math.floor(now.share * 100)) or M.grouped(now.rows) .. " rows"
-  local rate = ("  %s/s"):format(M.grouped(math.floor(now.rate + 0.5)))
+  local percent = now.share and ("%3d%%"):format(math.floor(now.share * 100)) or text.grouped(now.rows) .. " rows"
+  local rate = ("  %s/s"):format(text.grouped(math.floor(now.rate + 0.5)))
   local left = now.left and ("  %s left"):format(M.duration(now.left)) or ""
   local line, counts = percent .. rate .. left, "  " .. M.counts(now.counts, " ")
   if #line + #counts <= room then

@@ -5,6 +5,7 @@ local errors = require "riskscreen.errors"
 local files = require "riskscreen.util.files"
 local list_files = require "riskscreen.lists.file"
 local options = require "riskscreen.options.lists"
+local random = require "riskscreen.util.random"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local texts = require "riskscreen.lists.text"
@@ -72,12 +73,13 @@ function M.build(given)
   if not core then
     return nil, errors.new("unsupported", "lists are compiled by the C core, which is not there", { sent = false })
   end
-  local target, path = files.target(settings.output), files.unfinished(settings.output)
+  local target = files.target(settings.output)
+  local path = ("%s.%s"):format(files.unfinished(settings.output), random.token(8)) -- of this build alone
   if files.is_special(target) then
     return nil, failure(("%s is not written: it is no file"):format(text.show(settings.output)))
   end
   for _, input in ipairs(settings.inputs) do
-    if files.are_one(target, input) or files.are_one(path, input) then
+    if files.are_one(target, input) then
       return nil, failure(("%s is an input, and would be lost"):format(text.show(input)))
     end
   end

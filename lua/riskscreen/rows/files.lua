@@ -1,8 +1,13 @@
 -- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell its
 -- kind, and not its name.
+local digest = require "riskscreen.address.digest"
+local errors = require "riskscreen.errors"
+local files = require "riskscreen.util.files"
 local optional = require "riskscreen.util.optional"
+local text = require "riskscreen.util.text"
 
 local PIECE = 65536 -- bytes that are read at a time
+local CHANGED = "it was changed while it was read"
 local NO_ZLIB = "reading .gz needs lua-zlib: apt install lua-zlib, or luarocks install lua-zlib"
 local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version; both lose what follows a NUL byte
 
@@ -17,6 +22,9 @@ local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version; bo
 ---@field refusal? string why a file of this kind has no rows
 ---@field read riskscreen.rows.Read its pieces, inflated
 ---@field is_whole boolean it can be read twice
+---@field change_fault fun(): string|nil the fault of a file that was changed since its opening
+---@field rewind fun() begins to read it again
+---@field digest fun(): string of all its bytes, if it is whole; it raises what refuses the file
 ---@field close fun()
 
 local M = {}
@@ -77,6 +85,21 @@ local function read_line(handle)
   return bytes[1] and table.concat(bytes), problem
 end
 
+-- Notes the content of an open file. Returns a function that gives the fault of another content. Other programs may add
+-- to a file that may grow.
+local function note_content(handle, may_grow)
+  local size, version = files.version(handle)
+  local fault
+  return function()
+    local new_size, new_version = files.version(handle) -- none of a pipe, and of a file that is closed
+    local is_same = new_size == size and (not size or version:find(new_version, 1, true) == 1)
+    if new_size and not is_same and not (may_grow and new_size > size) then
+      fault = CHANGED
+    end
+    return fault
+  end
+end
+
 -- The pieces of an open file. A pipe may wait, so it is read by lines; the standard input of a command is not.
 local function pieces_of(handle, file)
   local is_pipe = io.type(handle) == "file" and handle ~= io.stdin and not file.is_whole
@@ -89,11 +112,12 @@ local function pieces_of(handle, file)
     else
       piece, problem = handle:read(PIECE)
     end
-    if piece then
+    problem = problem and "the file cannot be read: " .. tostring(problem) or not is_pipe and file.change_fault()
+    if problem then
+      return nil, problem
+    elseif piece then
       file.read_bytes = file.read_bytes + #piece
       return piece
-    elseif problem then
-      return nil, "the file cannot be read: " .. tostring(problem)
     end
     return nil, is_pipe and io.type(handle) == "file" and close_pipe(handle) or nil
   end
@@ -154,9 +178,10 @@ end
 ---Opens a file.
 ---@param source string|file* a path, or an open file
 ---@param name? string
+---@param may_grow? boolean another program may add to it meanwhile
 ---@return riskscreen.rows.File|nil
 ---@return string|nil problem
-function M.open(source, name)
+function M.open(source, name, may_grow)
   local is_path = type(source) == "string"
   local handle = source
   if is_path then
@@ -170,27 +195,45 @@ function M.open(source, name)
   ---@type riskscreen.rows.File
   local file = {
     name = name or is_path and source or "the input",
-    read_bytes = 0,
     is_whole = start ~= nil,
     start = start,
     handle = handle,
+    size = start and handle:seek "end",
   }
-  if start then
-    file.size = handle:seek "end"
+  file.change_fault = note_content(handle, may_grow)
+  function file.rewind()
+    local _ = start and handle:seek("set", start)
+    file.read_bytes = 0
+    local read, beginning = peek(pieces_of(handle, file), 4)
+    file.beginning = beginning
+    if beginning:sub(1, 2) == "\31\139" then
+      read, beginning = peek(inflated(read), 4)
+    end
+    file.kind, file.refusal = kind_of(beginning)
+    file.read = read
+  end
+  function file.digest()
+    local place, read_bytes = handle:seek(), file.read_bytes
     handle:seek("set", start)
+    local result, read = "", pieces_of(handle, file)
+    local piece, problem = read()
+    while piece do
+      result = digest.sha256(result .. piece)
+      piece, problem = read()
+    end
+    handle:seek("set", place)
+    file.read_bytes = read_bytes
+    if problem then
+      error(errors.new("invalid_argument", file.name .. ": " .. problem, { field = "source", sent = false }), 0)
+    end
+    return text.hex(result):sub(1, 16)
   end
-  local read, beginning = peek(pieces_of(handle, file), 4)
-  file.beginning = beginning
-  if beginning:sub(1, 2) == "\31\139" then
-    read, beginning = peek(inflated(read), 4)
-  end
-  file.kind, file.refusal = kind_of(beginning)
-  file.read = read
   function file.close()
     if is_path and io.type(handle) == "file" then
       handle:close()
     end
   end
+  file.rewind()
   return file
 end
 

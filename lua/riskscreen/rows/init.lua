@@ -32,7 +32,8 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@field max_invalid? integer
 ---@field allow_empty? boolean
 ---@field name? string of the file, for messages
----@field needs? string[] names of columns of which the header must have one; the caller looks for all columns itself
+---@field needs? string[] names of columns of which the header must have one; the caller looks for all columns itself.
+---Such a file of decisions may grow while it is read
 ---@field checked_first? boolean a file that can be read twice is checked to its end before its first row is given out
 
 ---@class riskscreen.Row
@@ -46,13 +47,11 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@class riskscreen.Rows
 ---@field file riskscreen.rows.File
 ---@field names string[] the names of the columns; none in JSON and without a header
----@field size? integer bytes of the file, where they are known
----@field beginning string its first bytes
 ---@field is_empty boolean
 ---@field has_network boolean the rows have a column of networks
 ---@field private options riskscreen.rows.Options
 ---@field private count integer rows so far
----@field private invalid_count integer
+---@field invalid_count integer a run that goes on begins with its own
 local Rows = {}
 Rows.__index = Rows
 
@@ -488,17 +487,12 @@ function Rows:check()
     row, err = read(self)
     self.count = self.count + (row and 1 or 0)
   until not row
-  self:close()
   return err or self:without_rows()
 end
 
-local function new(source, options)
-  local file, problem = source, nil
-  if type(source) ~= "table" or not source.kind then
-    file, problem = files.open(source, options.name)
-  end
+local function new(file, options)
   local self = setmetatable({
-    file = file or { name = options.name or tostring(source) },
+    file = file,
     options = options,
     names = {},
     fields = {},
@@ -506,18 +500,10 @@ local function new(source, options)
     invalid_count = 0,
     unlike = {},
     unlike_count = 0,
+    read = by_kind[file.kind],
+    next_line = records.lines(file.read, options.encoding),
   }, Rows)
-  problem = problem or file.refusal
-  if problem then
-    if file then
-      file.close()
-    end
-    return nil, self:failure(problem)
-  end
-  self.next_line = records.lines(file.read, options.encoding)
   self.next_row = records.rows(self.next_line)
-  self.read = by_kind[file.kind]
-  self.size, self.beginning = file.size, file.beginning
   return self
 end
 
@@ -539,24 +525,24 @@ end
 ---@return riskscreen.Rows|nil
 ---@return riskscreen.Error|nil
 function M.open(source, options)
-  local self, err = new(source, options)
-  if self and options.checked_first and self.file.is_whole then
-    local handle, start = self.file.handle, self.file.start
+  local file, problem = source, nil
+  if type(source) ~= "table" or not source.kind then
+    file, problem = files.open(source, options.name, options.needs ~= nil)
+  end
+  local self = new(file or { name = options.name or tostring(source) }, options)
+  problem = problem or file.refusal
+  local err = problem and self:failure(problem) or nil
+  if options.checked_first and file and file.is_whole and not err then
     err = self:check()
-    if not err and type(source) ~= "string" then
-      handle:seek("set", start)
-    end
-    if not err then
-      self, err = new(source, options)
-    end
+    file.rewind()
+    self = new(file, options)
   end
-  if not self or err then
-    return nil, err
+  if not err then
+    -- The first row tells what the columns are.
+    self.waiting, err = self.read(self)
   end
-  -- The first row tells what the columns are.
-  self.waiting, err = self.read(self)
   if err then
-    self:close()
+    local _ = file and file.close()
     return nil, err
   end
   self.has_network = self.network_at ~= nil or self.file.kind ~= "text"

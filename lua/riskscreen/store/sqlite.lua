@@ -5,6 +5,7 @@
 -- lua-sql 2.6 ignores bound values without an error. lua-dbi passes SQLite's messages on, but no result codes.
 
 local errors = require "riskscreen.errors"
+local files = require "riskscreen.util.files"
 local is_forked = require "riskscreen.util.forked"
 local optional = require "riskscreen.util.optional"
 local tables = require "riskscreen.util.tables"
@@ -277,10 +278,11 @@ function Sqlite:count(space, prefix, now)
   return values and values[1], err
 end
 
--- A lock is an exclusive transaction in a file beside the database. The operating system ends it with the program.
+-- A lock is an exclusive transaction in a file beside the database, one for all of its names. The operating system ends
+-- it with the program.
 function Sqlite:lock(name)
   close_inherited()
-  local path = self.path .. "-" .. name .. ".lock"
+  local path = files.target(self.path) .. "-" .. name .. ".lock"
   local connection, row, message
   if not self.locks[name] then
     connection, message = self.open(path)

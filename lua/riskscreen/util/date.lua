@@ -4,6 +4,8 @@ local days_in_month = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
 local month_numbers =
   { Jan = 1, Feb = 2, Mar = 3, Apr = 4, May = 5, Jun = 6, Jul = 7, Aug = 8, Sep = 9, Oct = 10, Nov = 11, Dec = 12 }
 
+local FARTHEST_ZONE = 14 -- hours from UTC
+
 local M = {}
 
 ---Days from 1970-01-01 to a day, or nil when there is no such day.
@@ -45,10 +47,14 @@ function M.parse_time(text)
   end
   local hour, minute, second, zone = rest:match "^[T ](%d%d):(%d%d):?([%d.]*)(.*)$"
   local seconds = second and (tonumber(second) or (second == "" and 0))
-  if not seconds or tonumber(hour) > 24 or tonumber(minute) > 59 or seconds >= 61 then
+  local is_time = seconds and seconds < 61 and tonumber(minute) <= 59 and tonumber(hour) <= 24
+  if not is_time or tonumber(hour) == 24 and minute + seconds > 0 then
     return nil
   end
-  local sign, zone_hours, zone_minutes = zone:match "^([+-])(%d%d):?(%d%d)$"
+  local sign, zone_hours, zone_minutes = zone:match "^([+-])(%d%d):?([0-5]%d)$"
+  if sign and tonumber(zone_hours) > FARTHEST_ZONE then
+    return nil
+  end
   local offset = sign and (zone_hours * 3600 + zone_minutes * 60) * (sign == "-" and -1 or 1) or 0
   if not sign and zone ~= "" and zone ~= "Z" and zone ~= " UTC" then
     return nil

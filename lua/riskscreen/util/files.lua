@@ -53,15 +53,64 @@ function M.target(path)
   return system and system.link_target(path) or path
 end
 
----The path where a new content is written before it replaces the old one.
+---The path where a new content is written before it replaces the old one. No other program uses such a name.
 ---@param path string
 ---@return string
 function M.unfinished(path)
-  return M.target(path) .. ".part"
+  return M.target(path) .. ".riskscreen-part"
+end
+
+---The size of an open file, and a text that changes with its content; nil for a pipe, a device and a closed file.
+---@param file any
+---@return integer|nil size
+---@return string|nil version
+function M.version(file)
+  if system and io.type(file) == "file" then
+    return system.version(file)
+  end
+end
+
+---Gives a file another name, also after a power cut.
+---@param path string
+---@param name string in the same directory
+---@return boolean|nil
+---@return string|nil problem
+function M.rename(path, name)
+  local ok, problem = os.rename(path, name)
+  local directory = ok and system and io.open(name:match "^.*/" or ".", "rb")
+  if directory then
+    system.sync(directory)
+    directory:close()
+  end
+  return ok, problem
+end
+
+-- Makes the unfinished file, and locks it. Only the program that has the lock removes the file or gives it its name.
+local function claim(path)
+  local unfinished = M.unfinished(path)
+  if not system then
+    return io.open(unfinished, "wb")
+  end
+  local function is_ours(file)
+    return file and system.lock(file) and M.are_one(file, unfinished)
+  end
+  local left, file, problem = io.open(unfinished, "r+b"), nil, nil -- left by a program that was killed
+  if not left or is_ours(left) and os.remove(unfinished) then
+    file, problem = system.make_like(unfinished, M.target(path))
+    file = file and io.open(unfinished, "r+b")
+  end
+  if left then
+    left:close()
+  end
+  if is_ours(file) then
+    return file
+  end
+  return nil, problem or "another program is writing it"
 end
 
 ---Begins to replace a whole file: what is not complete never stands under its name. A link stays a link, and the new
----file has the permissions of the old one. What is no file of bytes is written directly.
+---file has the permissions of the old one. What is no file of bytes is written directly. Of two programs that replace a
+---file at the same time, the second one fails.
 ---@param path string
 ---@return file*|nil
 ---@return string|(fun(is_complete: boolean): boolean|nil, string|nil) problem or the function that closes the file, and
@@ -73,39 +122,36 @@ function M.replace(path)
       return file:close()
     end or problem
   end
-  local target, unfinished = M.target(path), M.unfinished(path)
-  local made, problem, file = true, nil, nil
-  if system then
-    made, problem = system.make_like(unfinished, target)
-  end
-  if made then
-    file, problem = io.open(unfinished, "wb")
-  end
+  local unfinished = M.unfinished(path)
+  local file, problem = claim(path)
   if not file then
     return nil, problem
   end
   return file,
     function(is_complete)
-      local ok, fault = file:close()
+      local ok, fault = (system and system.sync or file.flush)(file)
       if ok and is_complete then
-        ok, fault = os.rename(unfinished, target)
+        ok, fault = M.rename(unfinished, M.target(path))
       end
       if not (ok and is_complete) then
         os.remove(unfinished)
       end
+      file:close() -- this gives the lock back
       return ok and true, fault
     end
 end
 
 ---Replaces a whole file by a content.
 ---@param path string
----@param content string
+---@param content string|fun(before: string): string or what makes it from the content before
 ---@return boolean|nil
 ---@return string|nil problem
 function M.write(path, content)
   local file, finish = M.replace(path)
   if not file then
     return nil, finish
+  elseif type(content) == "function" then
+    content = content(M.read(path) or "")
   end
   local ok, problem = file:write(content)
   local closed, fault = finish(ok ~= nil)
@@ -120,7 +166,7 @@ local is_absence = { [2] = true, [20] = true, [36] = true, [63] = true }
 ---@return boolean
 function M.exists(path)
   if M.kind(path) then
-    return true
+    return true -- to open a pipe would wait for its writer
   end
   local file, _, code = io.open(path, "rb")
   return file and file:close() or not file and not is_absence[code]

@@ -320,6 +320,18 @@ function M.count(number, noun, shown)
   return (shown or ("%.0f"):format(number)) .. " " .. noun
 end
 
+---A number with a comma at each thousand.
+---@param number integer
+---@return string
+function M.grouped(number)
+  local digits = ("%d"):format(number)
+  local count
+  repeat
+    digits, count = digits:gsub("^(%d+)(%d%d%d)", "%1,%2")
+  until count == 0
+  return digits
+end
+
 ---The words of a text that spaces separate, such as a long list of names.
 ---@param written string
 ---@return string[]

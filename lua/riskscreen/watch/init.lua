@@ -240,12 +240,21 @@ local function wait(self, seconds)
   end
 end
 
--- The rows of a file.
+-- The rows of a file. One that is changed meanwhile is read again from the first row on: the rows that were compared
+-- are passed over.
 local function rows_of(settings)
-  local input = ensure(rows.open(settings.source, rows.options_of(settings, { checked_first = true })))
-  local next_row = input:each()
+  local function open()
+    return ensure(rows.open(settings.source, rows.options_of(settings, { checked_first = true })))
+  end
+  local input = open()
   return function()
-    local row = next_row()
+    local row, err = input:next()
+    while err and input.file.change_fault() do
+      input:close()
+      input = open()
+      row, err = input:next()
+    end
+    ensure(row, err)
     if not row then
       input:close()
     elseif not addresses.spellings(row.address, "format")[1] then
@@ -334,6 +343,9 @@ local function screen(self, item)
     policy = settings.policy,
     include = settings.include,
   }
+  if has_failed(decision) and errors.ends_run(decision.error) then
+    error(decision.error, 0)
+  end
   self.cap:take(1)
   self.summary.screened = self.summary.screened + 1
   self.summary.failed = self.summary.failed + (has_failed(decision) and 1 or 0)

@@ -102,7 +102,7 @@ describe("the configuration", function()
     write("default.conf", "timeout = 4\nlists.deny = a\nlists.deny = b\ntimeout = 5\n")
     status, _, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })
     assert.equal(4, status)
-    assert.matches(path .. ":4: timeout is set in line 1 of the profile", err, 1, true)
+    assert.matches(("timeout is given twice (%s:1, %s:4)"):format(path, path), err, 1, true)
   end)
 
   it("shows no line, pair or name of a setting that may be a key", function()
@@ -230,6 +230,40 @@ describe("the configuration", function()
   it("takes a flag before --set", function()
     local rows = shown({ "--timeout", "1", "--set", "timeout=2" }, {})
     assert.equal("1", rows.timeout.value)
+  end)
+
+  it("refuses a setting that --set gives twice, unless its values add up", function()
+    local status, _, err = run { "config", "show", "--set", "policy=a", "--set", "policy=b" }
+    assert.equal(4, status)
+    assert.matches("policy is given twice (--set, --set)", err, 1, true)
+    local rows = shown({ "--set", "lists.deny=a", "--set", "lists.deny=b", "--set", "timeout=1", "--timeout", "2" }, {})
+    assert.same({ "a, b", "2" }, { rows["lists.deny"].value, rows.timeout.value })
+  end)
+
+  it("loses no setting where several are written at once", function()
+    local path = write("default.conf", "")
+    local names = { "timeout", "connect_timeout", "concurrency", "rate_limit.rate", "rate_limit.burst", "proxy" }
+    local lines = {}
+    for index, name in ipairs(names) do
+      local value = name == "proxy" and "http://127.0.0.1:1" or index
+      lines[index] = ("%s config set %s %s --profile %s >>%s.log 2>&1 || echo %s >>%s.refused"):format(
+        cli.command,
+        name,
+        value,
+        path,
+        path,
+        name,
+        path
+      )
+    end
+    os.execute(table.concat(lines, " & ") .. " & wait")
+    local content, refused = io.open(path):read "*a", io.open(path .. ".refused")
+    refused = refused and refused:read "*a" or ""
+    for _, name in ipairs(names) do
+      local is_kept = ("\n" .. content):find("\n" .. name .. " = ", 1, true) ~= nil
+      local is_refused = ("\n" .. refused):find("\n" .. name .. "\n", 1, true) ~= nil
+      assert.is_true(is_kept ~= is_refused, name)
+    end
   end)
 
   it("writes a setting to a profile, which it makes, and removes it", function()
@@ -424,6 +458,16 @@ describe("the configuration", function()
     status, _, err = run(call, { env = { RISKSCREEN_ACCESS_KEY = KEY } })
     assert.equal(4, status)
     assert.matches("there is an access key (RISKSCREEN_ACCESS_KEY) and no base_url", err, 1, true)
+  end)
+
+  it("refuses the sandbox of a weaker source than that of base_url", function()
+    local line = { "screen", "0x0000000000000000000000000000000000000001", "-n", "eth", "-q", "--base-url", "http://h" }
+    local status, _, err = run(line, { env = { RISKSCREEN_SANDBOX = "true", RISKSCREEN_ACCESS_KEY = KEY } })
+    assert.equal(4, status)
+    local message = "sandbox (from RISKSCREEN_SANDBOX) and base_url (from --base-url) contradict each other"
+    assert.matches(message, err, 1, true)
+    line[6], line[7] = "--sandbox", nil
+    assert.equal(0, (run(line, { env = { RISKSCREEN_BASE_URL = "http://h" } })))
   end)
 
   it("says where a value comes from that the client refuses", function()

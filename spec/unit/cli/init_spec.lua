@@ -178,6 +178,22 @@ describe("an allow of the sandbox", function()
     assert.equal(0, (run { "risk", address "clean-eth", "-n", "eth" }))
   end)
 
+  it("is no answer to a verb that changes the account, unless it is asked for", function()
+    local hash, clean = "0x" .. ("5f"):rep(32), address "clean-eth"
+    for _, line in ipairs {
+      { "blacklist", "add", clean, "-n", "eth", "--risk", "high/hack" },
+      { "kyt", "submit", hash, "-n", "eth", "--direction", "received" },
+      { "whitelist", "add", ('list=[{"address":"%s","network":"eth"}]'):format(clean) },
+      { "call", "addBlacklistAddresses", ('list=[{"address":"%s","network":"eth"}]'):format(clean) },
+    } do
+      local status, out, err = run(line)
+      assert.same({ 4, "" }, { status, out })
+      assert.matches("no service is configured: set base_url and an access key, or give --sandbox", err, 1, true)
+      assert.equal(0, (run(tables.concat(line, { "--sandbox" }))))
+    end
+    assert.equal(0, (run { "call", "getAddressRisk", "address=" .. clean, "network=eth" }))
+  end)
+
   it("has that status for a file too, and for its complete run", function()
     local path = temporary.path "addresses.csv"
     local output = temporary.path "results.csv"
@@ -210,11 +226,38 @@ describe("an allow of the sandbox", function()
         collectgarbage() -- the end of the program releases the lock of the state
         collectgarbage()
       end
-      -- What a killed run has written after its last record is written anew.
-      temporary.write(output, whole .. "1,0x")
-      assert.equal(0, (run(tables.concat(line, { "--resume" }))))
-      assert.equal(whole, temporary.read(output))
+      -- Behind the rows of a complete run stands nothing of it.
+      temporary.write(output, whole .. "# checked\n")
+      assert.equal(4, (run(tables.concat(line, { "--resume" }))))
+      assert.equal(whole .. "# checked\n", temporary.read(output))
+      collectgarbage()
+      collectgarbage()
     end
+  end)
+
+  it("writes anew what a killed run has written after its last record", function()
+    local path, output = temporary.path "addresses.csv", temporary.path "results"
+    temporary.write(path, "address,network\n" .. address "clean-eth" .. ",eth\nx,eth\n")
+    local line = { "screen", "--sandbox", "--file", path, "-o", output }
+    assert.equal(4, (run(tables.concat(line, { "--max-invalid", "0" }))))
+    local before = temporary.read(output)
+    temporary.write(output, before .. "1,0x")
+    assert.equal(5, (run(tables.concat(line, { "--resume", "--max-invalid", "1" }))))
+    assert.equal(before, temporary.read(output):sub(1, #before))
+    assert.matches("\r\n3,x,eth,unknown,", temporary.read(output), 1, true)
+  end)
+
+  it("takes no more invalid rows than --max-invalid, however often it is resumed", function()
+    local path, output = temporary.path "addresses.csv", temporary.path "results"
+    temporary.write(path, "address,network\na,eth\nb,eth\nc,eth\nd,eth\ne,eth\n")
+    local line = { "screen", "--sandbox", "--file", path, "-o", output, "--max-invalid" }
+    assert.equal(4, (run(tables.concat(line, { "2" }))))
+    for _ = 1, 3 do
+      local status, _, err = run(tables.concat(line, { "2", "--resume" }))
+      assert.equal(4, status)
+      assert.matches("more invalid rows than 2", err, 1, true)
+    end
+    assert.equal(5, (run(tables.concat(line, { "5", "--resume" }))))
   end)
 
   it("has the status of misuse where the policy's file returns nothing, before anything is sent", function()

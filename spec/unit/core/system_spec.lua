@@ -96,16 +96,38 @@ describe("riskscreen.system", function()
     end
   end)
 
-  it("makes a new file with the permissions of another, never behind a link", function()
+  it("makes a new file with the permissions of another, never behind a link or over a file", function()
     os.execute(("chmod 640 '%s'; ln -s '%s' '%s.new'"):format(path, path, path))
     file:write "kept"
     file:flush()
+    assert.matches("File exists", select(2, system.make_like(path .. ".new", path)))
+    assert.equal("kept", content())
+    os.remove(path .. ".new")
     assert.is_true(system.make_like(path .. ".new", path))
     assert.equal(tonumber("640", 8), permissions(path .. ".new"))
-    assert.equal("kept", content())
+    os.remove(path .. ".new")
     assert.is_true(system.make_like(path .. ".new", path .. ".missing"))
     os.remove(path .. ".new")
     assert.matches("No such file", select(2, system.make_like("/nonexistent/new", path)))
+  end)
+
+  it("tells whether an open file has another content", function()
+    local size, version = system.version(file)
+    assert.same({ size, version }, { system.version(file) })
+    file:write "more"
+    file:flush()
+    assert.equal(size + 4, (system.version(file)))
+    -- The removal of its name leaves the beginning of the text as it was.
+    local _, now = system.version(file)
+    local other = path .. ".other"
+    os.rename(path, other)
+    assert(io.open(path, "w")):close()
+    os.remove(other)
+    local _, later = system.version(file)
+    assert.equal(1, (now:find(later, 1, true)))
+    local null = assert(io.open "/dev/null")
+    assert.is_nil((system.version(null)))
+    null:close()
   end)
 
   it("finds no terminal behind a file", function()

@@ -64,6 +64,13 @@ describe("a build", function()
     assert.is_false(opened():find(address(1), "eth", 1))
   end)
 
+  it("leaves the unfinished list of another build alone, and has a name of its own until it is complete", function()
+    directory:write("out.rsl.riskscreen-part", "of another build")
+    assert.equal(1, compile({}, "address\n" .. address(1) .. "\n").entries)
+    assert.equal("of another build", directory:read "out.rsl.riskscreen-part")
+    assert.same({ "1.csv", "out.rsl", "out.rsl.riskscreen-part" }, directory:names())
+  end)
+
   it("keeps one entry for an address and a network: the one that holds longest, or else the first", function()
     local report = compile(
       { buffer = 4096 },

@@ -4,6 +4,7 @@ local cli = require "spec.support.cli"
 local command_line = require "spec.support.command_line"
 local redis_server = require "spec.support.redis"
 local row_reader = require "riskscreen.rows"
+local socket = require "socket"
 
 local describe_if = redis_server.is_installed() and describe or pending
 
@@ -103,6 +104,34 @@ describe_if("riskscreen queue", function()
       write("a.csv", HEADER .. rows_of(1, 20))
       assert.equal(4, (queue "add @a.csv --run march -n eth --keep customer"))
       assert.equal(20, select(2, results "out.csv"))
+    end)
+
+    it("takes rows of a pipe under a name alone, and reads the pipe once", function()
+      write("a.csv", HEADER .. rows_of(1, 20))
+      os.execute("mkfifo " .. path "pipe")
+      local feed = ("cat %s >%s &"):format(path "a.csv", path "pipe")
+      for _, name in ipairs { "@pipe", "-" } do
+        local status, text = queue("add " .. name)
+        assert.equal(4, status, name)
+        assert.matches("give the rows of a pipe a name with --run", text, 1, true)
+      end
+      os.execute(feed)
+      assert.matches("20 rows: 20 added", select(2, queue "add @pipe --run march"))
+    end)
+
+    it("refuses a file that is changed while the queue is full", function()
+      write("a.csv", HEADER .. rows_of(1, 4000))
+      local line = "(timeout 60 %s; echo status $?) 2>&1"
+      local pipe = io.popen(line:format(command_of "add @a.csv --run march --capacity 1000"))
+      repeat
+        socket.sleep(0.05)
+      until server:command "XLEN {riskscreen}:queue:default:jobs" == ":1000"
+      write("a.csv", HEADER .. rows_of(2, 4001))
+      queue "work --drain --sandbox"
+      local text = pipe:read "*a"
+      pipe:close()
+      assert.matches("a.csv: it was changed while it was read", text, 1, true)
+      assert.matches("status 4", text, 1, true)
     end)
 
     it("refuses names that look alike in a file of results", function()

@@ -397,7 +397,7 @@ describe("a report", function()
     assert.is_nil(summary)
     assert.matches("missing.csv", err.message)
     assert.equal("the earlier page", read "r.html")
-    assert.is_nil(io.open(path "r.html.part"))
+    assert.is_nil(io.open(path "r.html.riskscreen-part"))
   end)
 
   it("reports a page that cannot be written", function()

@@ -1,4 +1,5 @@
 -- The one reader of files of addresses. rows_sweep_spec.lua in integration/ holds every verb to it.
+local lfs = require "lfs"
 local random = require "spec.support.random"
 local rows = require "riskscreen.rows"
 local temporary = require "spec.support.temporary"
@@ -249,5 +250,79 @@ describe("a file of rows", function()
     end
     local _, err = rows.open(source, { name = "F" })
     assert.matches("F: the file cannot be read: disk gone", err.message, 1, true)
+  end)
+end)
+
+describe("a file that is changed while it is read", function()
+  after_each(temporary.clean)
+
+  local PIECES = 4000 -- rows, which are several pieces of the file
+
+  -- A file of rows that was written a while ago, so that its times tell of any change.
+  local function make(from, to, step)
+    local lines = { "address,network" }
+    for number = from, to, step do
+      lines[#lines + 1] = ("0x%040x,eth"):format(number)
+    end
+    local path, content = temporary.path "rows.csv", table.concat(lines, "\n") .. "\n"
+    temporary.write(path, content)
+    assert(lfs.touch(path, 1700000000))
+    return path, content
+  end
+
+  -- The rows up to the end of a file, and the error.
+  local function rest(input)
+    local count = 0
+    while true do
+      local row, err = input:next()
+      if not row then
+        return count, err
+      end
+      count = count + 1
+    end
+  end
+
+  it("gives out no row of its new content", function()
+    local _, other = make(PIECES, 1, -1)
+    local path = make(1, PIECES, 1)
+    for _, options in ipairs { { checked_first = true }, {} } do
+      make(1, PIECES, 1)
+      local input = assert(rows.open(path, options))
+      assert(input:next())
+      temporary.write(path, other)
+      local count, err = rest(input)
+      assert.is_true(count < PIECES - 1)
+      assert.equal(path .. ": it was changed while it was read", err.message)
+    end
+  end)
+
+  it("is refused also where its times were set back, or where it was read ahead", function()
+    local path, content = make(1, 3, 1)
+    local input = assert(rows.open(path, { checked_first = true }))
+    assert(os.execute("sleep 0.02")) -- so that the clock of the file system goes on
+    temporary.write(path, (content:gsub("1,eth", "9,eth")))
+    assert(lfs.touch(path, 1700000000))
+    local count, err = rest(input)
+    assert.same({ 3, true }, { count, err ~= nil })
+  end)
+
+  it("is read to its end where another file has taken its name", function()
+    local path = make(1, PIECES, 1)
+    local input = assert(rows.open(path, { checked_first = true }))
+    temporary.write(path .. ".new", "address\n")
+    assert(os.rename(path .. ".new", path))
+    assert.same({ PIECES }, { rest(input) })
+  end)
+
+  it("may grow where it holds decisions", function()
+    local path = temporary.path "results.csv"
+    temporary.write(path, "address,action\n" .. A .. ",allow\n")
+    assert(lfs.touch(path, 1700000000))
+    local input = assert(rows.open(path, { needs = { "action" } }))
+    local file = assert(io.open(path, "ab"))
+    file:write(B, ",allow\n")
+    file:close()
+    local _, err = rest(input)
+    assert.is_nil(err)
   end)
 end)

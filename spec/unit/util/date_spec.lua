@@ -48,3 +48,28 @@ describe("a date", function()
     assert.is_nil(date.parse_http_date "tomorrow")
   end)
 end)
+
+describe("a time", function()
+  it("is a date with a time of day and a zone, or without them", function()
+    assert.equal(86400, date.parse_time "1970-01-02")
+    assert.equal(86400, date.parse_time "1970-01-01T24:00")
+    assert.equal(3600 * 10, date.parse_time "1970-01-01 00:00:00-10:00")
+    assert.equal(-3600 * 14, date.parse_time "1970-01-01T00:00:00+1400")
+    assert.equal(86399.5, date.parse_time "1970-01-01T23:59:59.5Z")
+  end)
+
+  for _, text in ipairs {
+    "2026-11-23T24:30",
+    "2026-11-23T24:00:01",
+    "2026-11-23T25:00",
+    "2026-11-23T12:60",
+    "2026-11-23T12:00:00+99:99",
+    "2026-11-23T12:00:00+01:60",
+    "2026-11-23T12:00:00-15:00",
+    "2026-11-23T12:00:00 CET",
+  } do
+    it("is not '" .. text .. "'", function()
+      assert.is_nil(date.parse_time(text))
+    end)
+  end
+end)

@@ -1,6 +1,7 @@
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
+local lfs = require "lfs"
 local riskscreen = require "riskscreen"
 local spellings = require "spec.support.spellings"
 local temporary = require "spec.support.temporary"
@@ -554,6 +555,21 @@ describe("a watch", function()
     other:close()
   end)
 
+  it("is refused where another process watches by another name of the store", function()
+    local world = new_world { [A] = "allow" }
+    local path, link = temporary.path "state.db", temporary.path "link.db"
+    local one = assert(riskscreen.store.sqlite(path))
+    assert(lfs.link(path, link, true))
+    local other = assert(riskscreen.store.sqlite(link))
+    local release = assert(one:lock "watch-default")
+    local summary, err = watch_of(world, { source = { A }, store = other }):once()
+    assert.same({ nil, "locked" }, { summary, err.reason })
+    release()
+    assert(watch_of(world, { source = { A }, store = other }):once())
+    one:close()
+    other:close()
+  end)
+
   it("reads a CSV file with further columns, which the change has", function()
     local world = new_world { [A] = "block", [B] = "allow" }
     local path = temporary.path "customers.csv"
@@ -592,6 +608,50 @@ describe("a watch", function()
     temporary.write(path, "address\n" .. A .. "\n")
     watch_of(world, { source = path }):once()
     assert.equal(1, #world.changes)
+  end)
+
+  it("reads a file again that is changed in a cycle, and forgets no verdict", function()
+    local function content(from, to, step)
+      local lines = { "address" }
+      for number = from, to, step do
+        lines[#lines + 1] = ("0x%040x"):format(number)
+      end
+      return table.concat(lines, "\n") .. "\n"
+    end
+    local world, path =
+      new_world(setmetatable({}, {
+        __index = function()
+          return "block"
+        end,
+      })), temporary.path "customers.csv"
+    temporary.write(path, content(1, 4000, 1))
+    assert(lfs.touch(path, 1700000000))
+    local summary = assert(watch_of(world, {
+      source = path,
+      rate = 1000,
+      on_change = function()
+        if #world.screened == 10 then
+          temporary.write(path, content(4010, 1, -1))
+        end
+      end,
+    }):once())
+    assert.is_true(summary.finished)
+    assert.equal(4010, summary.screened)
+    assert.equal(4010, world.store:space("watch:default:verdicts"):count())
+    summary = assert(watch_of(world, { source = path, rate = 1000 }):once())
+    assert.same({ 4010, 0 }, { summary.screened, summary.changed })
+  end)
+
+  it("ends at a failure that every address would meet, such as a refused key, and goes on there", function()
+    local refused = errors.new("unauthorized", "the key is refused")
+    local world = new_world { [A] = "block", [B] = refused, [C] = refused }
+    local summary, err = watch_of(world, { source = { A, B, C } }):once()
+    assert.same({ nil, "unauthorized" }, { summary, err.kind })
+    assert.same({ A, B }, world.screened)
+    world.answers, world.screened = { [A] = "block", [B] = "allow", [C] = "allow" }, {}
+    summary = assert(watch_of(world, { source = { A, B, C } }):once())
+    assert.is_true(summary.finished)
+    assert.same({ B, C }, world.screened)
   end)
 
   it("raises misuse at the caller's line", function()

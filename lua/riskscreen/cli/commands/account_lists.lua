@@ -57,7 +57,7 @@ local function add(context, rows)
     end
   end
   if items[1] then
-    local report, err = context:client().blacklist:add({ list = items }, { timeout = context.options.timeout })
+    local report, err = context:client(nil, true).blacklist:add({ list = items }, { timeout = context.options.timeout })
     report = report or status.ensure(err.report, err)
     for _, index in ipairs(report.added) do
       sent[index].state = "added"

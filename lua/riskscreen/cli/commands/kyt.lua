@@ -41,8 +41,8 @@ local function parameters_of(context)
 end
 
 -- The client's own policy is for addresses; a policy of scores decides about results alone.
-local function open(context)
-  return context:client { policy = false, store = riskscreen.store.memory() }
+local function open(context, has_effect)
+  return context:client({ policy = false, store = riskscreen.store.memory() }, has_effect)
 end
 
 local columns = columns_of.named { "requestId", "customId", "action", "maxScore", "reasons", "source" }
@@ -73,8 +73,8 @@ local function decide(context, network, ask)
 end
 
 local function run_submit(context)
-  local transaction =
-    status.ensure(open(context).kyt:submit(parameters_of(context), option_of.values(call_options, context.options)))
+  local parameters, of_call = parameters_of(context), option_of.values(call_options, context.options)
+  local transaction = status.ensure(open(context, true).kyt:submit(parameters, of_call))
   local ids = { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
   context:write_record({ "requestId", "customId", "ticket" }, ids)
 end

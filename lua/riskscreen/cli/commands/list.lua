@@ -42,6 +42,7 @@ end
 
 -- Builds a list, and writes what it holds. A failure has a status of its own.
 local function build_list(context, settings, failed)
+  inputs.refuse_stream(settings.output, "-o")
   local report, err = lists.build(settings)
   if report or err.report then
     warn_of(context, report or err.report)
@@ -70,6 +71,7 @@ local function run_update(context)
   if problem then
     status.misuse(configuration.with_source(context.configuration.values, "proxy " .. problem))
   end
+  inputs.refuse_stream(given.output, "-o")
   local path, is_new, keep = update.fetch(given.output, given.url, {
     timeout = given.timeout,
     max_response_size = given.max_size,

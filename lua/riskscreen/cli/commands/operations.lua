@@ -142,7 +142,7 @@ end
 
 -- Calls an operation, for each value of its subject if it has one, and returns the status.
 local function run_calls(context, operation, parameters, subject)
-  local client, code, values = context:client(), status.done, {}
+  local client, code, values = context:client(nil, not operation.idempotent), status.done, {}
   local namespace, of_call = client[operation.namespace], option_of.values(call_options, context.options)
   for _, item in ipairs(subject and context.arguments[subject.name] or { false }) do
     local given = tables.merge(typed(operation, parameters), subject and { [subject.name] = item })

@@ -4,7 +4,6 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local core = require "riskscreen.core"
 local decision_record = require "riskscreen.cli.decision_record"
-local grouped = require("riskscreen.cli.progress").grouped
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
@@ -91,7 +90,7 @@ local function add_rows(context, queue, path, run)
     if totals.invalid > options.max_invalid then
       status.misuse(("%s: more invalid rows than %d: --max-invalid N takes more"):format(path, options.max_invalid))
     elseif terminal then
-      world.err:write("\r", grouped(totals.rows), " rows\27[K")
+      world.err:write("\r", text.grouped(totals.rows), " rows\27[K")
     end
   end)
   input:close()
@@ -103,11 +102,11 @@ end
 
 local function run_add(context)
   local options, path = context.options, context.arguments.file
-  local queue, run = open(context), options.run or options.source
+  local queue, run, is_stream = open(context), options.run or options.source, inputs.is_stream(path)
   if options.run and options.source then
     status.misuse "--run and --source name the same: give one of them"
-  elseif path == "-" and not run then
-    status.misuse "give the rows of stdin a name with --run: the same name again passes over the rows of the first time"
+  elseif is_stream and not run then
+    status.misuse "give the rows of a pipe a name with --run: the same name again passes over the rows that it had"
   end
   local problem = run and queues.run_problem(run)
   if problem then
@@ -119,14 +118,14 @@ local function run_add(context)
       context:warn "Redis has lost rows: begins again"
     end
     totals, err = add_rows(context, queue, path, run or "default")
-  until totals or path == "-" or err.reason ~= "lost"
+  until totals or is_stream or err.reason ~= "lost"
   if err and err.field == "inputs" then
     status.misuse(("%s: %s: --run NAME"):format(path, err.message))
   end
   status.ensure(totals, err)
-  local added, invalid = grouped(totals.added), grouped(totals.invalid)
-  local rows = text.count(totals.rows, "row", grouped(totals.rows))
-  local known = grouped(totals.rows - totals.added)
+  local added, invalid = text.grouped(totals.added), text.grouped(totals.invalid)
+  local rows = text.count(totals.rows, "row", text.grouped(totals.rows))
+  local known = text.grouped(totals.rows - totals.added)
   context:tell(("%s: %s added, %s were in the queue, %s invalid"):format(rows, added, known, invalid))
   return totals.invalid > 0 and status.invalid_rows or status.done
 end
@@ -175,7 +174,7 @@ local function run_work(context)
   end)
   local finished, err = worker:run { drain = options.drain }
   forget()
-  context:tell(text.count(worker.finished, "result", grouped(worker.finished)))
+  context:tell(text.count(worker.finished, "result", text.grouped(worker.finished)))
   status.ensure(finished, err)
   return system.ending() and status.interrupted or status.done
 end
@@ -209,7 +208,7 @@ end
 local function run_requeue(context)
   local queue = open(context)
   local count = status.ensure(queue:requeue())
-  context:tell(text.count(count, "job", grouped(count)) .. " again")
+  context:tell(text.count(count, "job", text.grouped(count)) .. " again")
 end
 
 -- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice. A result may
@@ -364,10 +363,10 @@ local function run_results(context)
   end
   forget()
   file.out:close()
-  local known = repeated > 0 and (", and %s that the file had"):format(grouped(repeated)) or ""
+  local known = repeated > 0 and (", and %s that the file had"):format(text.grouped(repeated)) or ""
   local dead = status.ensure(queue:status()).dead
-  local lacking = dead > 0 and ("; %s dead letters have no result: queue dead"):format(grouped(dead)) or ""
-  context:tell(text.count(count, "result", grouped(count)) .. known .. lacking)
+  local lacking = dead > 0 and ("; %s dead letters have no result: queue dead"):format(text.grouped(dead)) or ""
+  context:tell(text.count(count, "result", text.grouped(count)) .. known .. lacking)
   return stopped and status.interrupted or status.done
 end
 

@@ -104,6 +104,7 @@ local function run(context)
     return run_test(context, trial)
   end
   inputs.refuse_stream(options.file, "--file")
+  inputs.refuse_stream(state_of(context)[1], "--state")
   inputs.open(context, options.file):close()
   local kept = status.ensure(store.sqlite(state_of(context)[1]))
   local watch = watch_in(kept)

@@ -9,18 +9,6 @@ local text = require "riskscreen.util.text"
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
 local names = text.words "input format network policy include address_check service columns meta content identity"
 local LATER = { content = true, identity = true } -- earlier versions kept none
-local PIECE = 65536 -- bytes
-
--- The digest of a whole file, in constant memory.
-local function digest_of(path)
-  local file = assert(io.open(path, "rb"))
-  local digest, piece = "", file:read(PIECE)
-  while piece do
-    digest, piece = core.sha256(digest .. piece), file:read(PIECE)
-  end
-  file:close()
-  return text.hex(digest):sub(1, 16)
-end
 
 local M = {}
 
@@ -33,11 +21,12 @@ local M = {}
 function M.of(context, input, format, client, source)
   local options = context.options
   local policy = context:setting "policy"
-  local policy_text = policy and files.read(policy)
+  local policy_text = policy and not files.is_special(policy) and files.read(policy) or nil
   local encoding = options.encoding ~= "utf-8" and options.encoding or nil
-  local size = input.size and ("%d bytes, "):format(input.size) or ""
+  local file = input.file
+  local size = file.size and ("%d bytes, "):format(file.size) or ""
   return {
-    input = size .. "beginning with the digest " .. text.hex(core.sha256(input.beginning)):sub(1, 16),
+    input = size .. "beginning with the digest " .. text.hex(core.sha256(file.beginning)):sub(1, 16),
     format = format,
     network = context:network(),
     policy = policy_text and policy .. " " .. text.hex(core.sha256(policy_text)):sub(1, 16) or nil,
@@ -46,7 +35,7 @@ function M.of(context, input, format, client, source)
     service = source and "the sandbox" or context:setting "base_url",
     source = source, -- not compared: 0.1.0 has no such column
     identity = calls.identity.decision(calls.state_of(client), client.policy, options),
-    content = options.file ~= "-" and digest_of(options.file) or nil, -- the rows of a pipe are compared as they come
+    content = file.is_whole and file.digest() or nil, -- the rows of a pipe are compared as they come
     meta = options.meta and encode(options.meta) or nil,
     columns = table.concat({
       options.address_column or "",

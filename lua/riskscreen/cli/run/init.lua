@@ -186,7 +186,8 @@ function Run:draw()
   local rows, counts = self.progress.position + self.waiting, self.progress.counts
   local elapsed = runtime.now() - self.started
   local rate = elapsed > 0 and (rows - self.first) / elapsed or 0
-  local share = self.input.size and self.input.size > 0 and math.min(1, self.input.file.read_bytes / self.input.size)
+  local file = self.input.file
+  local share = file.size and file.size > 0 and math.min(1, file.read_bytes / file.size)
   local left = share and share > 0 and elapsed > 1 and elapsed * (1 - share) / share or nil
   local now = { share = share or nil, rows = rows, rate = rate, counts = counts, left = left }
   self.context.world.err:write("\r", progress_line.line(now, self.terminal), "\27[K")
@@ -211,7 +212,7 @@ end
 
 -- Chains the digests of a pipe's rows up to this one. A run that goes on must find the rows that it had.
 function Run:check_pipe(row)
-  if self.context.options.file ~= "-" then
+  if self.input.file.is_whole then
     return -- the file's digest is in the identity of the run
   end
   if row then
@@ -313,14 +314,14 @@ end
 
 function Run:summary()
   local progress, parts = self.progress, {}
-  local rows = text.count(progress.position, "row", progress_line.grouped(progress.position))
+  local rows = text.count(progress.position, "row", text.grouped(progress.position))
   parts[1] = ("%s: %s"):format(rows, progress_line.counts(progress.counts))
   if progress.invalid > 0 then
-    parts[#parts + 1] = ("%s invalid"):format(progress_line.grouped(progress.invalid))
+    parts[#parts + 1] = ("%s invalid"):format(text.grouped(progress.invalid))
   end
   if progress.failed > 0 then
     local remedy = self.path and ": the same command with --retry-failed asks again" or ""
-    parts[#parts + 1] = ("%s failed%s"):format(progress_line.grouped(progress.failed), remedy)
+    parts[#parts + 1] = ("%s failed%s"):format(text.grouped(progress.failed), remedy)
   end
   return (self.path and self.path .. ": " or "") .. table.concat(parts, "; ")
 end
@@ -363,7 +364,7 @@ function Run:go(client)
   if self.path then
     -- Where the run was ended, answers of the state are not in the output yet.
     local position = self.state.progress.position + (errors.is(failure) and 0 or self.waiting)
-    local rows = text.count(position, "row", progress_line.grouped(position))
+    local rows = text.count(position, "row", text.grouped(position))
     self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
   error(failure, 0)

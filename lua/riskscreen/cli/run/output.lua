@@ -5,6 +5,7 @@ local columns_of = require("riskscreen.cli.output").columns
 local decision_record = require "riskscreen.cli.decision_record"
 local files = require "riskscreen.util.files"
 local identities = require "riskscreen.cli.run.identity"
+local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
 local rows = require "riskscreen.rows"
 local states = require "riskscreen.cli.run.state"
@@ -12,7 +13,6 @@ local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
 
-local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
 local STATE = ".state"
 local PIECE = 65536 -- bytes
 
@@ -35,13 +35,8 @@ end
 ---@param path string
 ---@param progress riskscreen.cli.Progress
 function M.replace_earlier(path, progress)
-  if progress.earlier and progress.finished and files.exists(path .. UNFINISHED) then
-    status.ensure_written(os.rename(path .. UNFINISHED, path))
-    local directory = io.open(path:match "^.*/" or ".", "rb")
-    if directory then
-      system.sync(directory)
-      directory:close()
-    end
+  if progress.earlier and progress.finished and files.exists(files.unfinished(path)) then
+    status.ensure_written(files.rename(files.unfinished(path), path))
   end
 end
 
@@ -50,21 +45,17 @@ end
 ---@return string[]
 function M.written(context)
   local path = context.options.file and M.path(context.options, context.format == "jsonl" and "jsonl" or "csv")
-  return path and { path, path .. STATE, path .. UNFINISHED } or {}
+  return path and { path, path .. STATE, files.unfinished(path) } or {}
 end
 
----The path of the output: beside the input, or nil for stdout.
+---The path of the output, behind links: beside the input, or nil for stdout.
 ---@param options table of the verb
 ---@param format "csv"|"jsonl"
 ---@return string|nil
 function M.path(options, format)
-  if options.output then
-    return options.output ~= "-" and options.output or nil
-  elseif options.file == "-" then
-    return nil
-  end
+  local is_stream = options.output == "-" or not options.output and inputs.is_stream(options.file)
   local base = options.file:gsub("%.gz$", ""):gsub("%.[%w]+$", "")
-  return base .. ".results." .. format
+  return not is_stream and files.target(options.output or base .. ".results." .. format) or nil
 end
 
 ---@class riskscreen.cli.EarlierRow: riskscreen.cli.Answer
@@ -160,14 +151,25 @@ local function place_of(run, path)
   end
   run.copied = open_earlier(path, run.format, run.columns)
   run.passed = open_earlier(path, run.format, run.columns)
-  return path .. UNFINISHED
+  return files.unfinished(path)
 end
 
 -- Whether the output is still that of the run up to an offset, as far as its first line and its length show. What comes
--- after that is cut off.
-local function has_recorded(run, offset)
-  local header, out = run:header(), run.out
-  return out and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
+-- after that is cut off; after a complete run nothing may come.
+local function has_recorded(run, progress)
+  local header, out, offset = run:header(), run.out, progress.offset
+  return out
+    and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
+    and not (progress.finished and out:read(1))
+end
+
+-- Opens the output where the run goes on. That of a run with --retry-failed has the permissions of the earlier one.
+local function open_place(place, path, offset)
+  if place ~= path and offset == 0 then
+    os.remove(place)
+    status.ensure_written(system.make_like(place, path))
+  end
+  return io.open(place, "r+b")
 end
 
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.
@@ -199,16 +201,15 @@ function M.open(run, path, identity)
       )
     end
     run:set_row_source(began.source)
-    local place = place_of(run, path)
-    run.out = io.open(place, state.progress.offset > 0 and "r+b" or "w+b")
-    if not has_recorded(run, state.progress.offset) then
+    run.out = open_place(place_of(run, path), path, state.progress.offset)
+    if not has_recorded(run, state.progress) then
       local message = "--resume: %s is not what the run has recorded; it was changed. --force starts again"
       status.misuse(message:format(path))
     end
     assert(system.truncate(run.out, state.progress.offset))
     run.out:seek "end"
   else
-    os.remove(path .. UNFINISHED)
+    os.remove(files.unfinished(path))
     local problem
     run.out, problem = io.open(path, "w+b")
     status.ensure_written(run.out, problem)
@@ -225,8 +226,10 @@ function M.open(run, path, identity)
   run.progress, run.answers = state.progress, state.answers
   run.chains = { [run.progress.position] = run.progress.chain, [run.progress.rows or 0] = run.progress.last_chain }
   run.last_known = math.max(run.progress.position, run.progress.rows or 0)
+  run.input.invalid_count = run.progress.invalid -- --max-invalid holds for the whole run
   for number, answer in pairs(state.answers) do
     run.waiting = run.waiting + 1
+    run.input.invalid_count = run.input.invalid_count + (answer.invalid and 1 or 0)
     run.chains[number], run.last_known = answer.chain, math.max(run.last_known, number)
   end
 end
