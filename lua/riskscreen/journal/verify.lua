@@ -268,7 +268,13 @@ end
 
 function Check:line(line, chain, file, number)
   if self.hash(chain.content) ~= chain.hash then
-    self:fault(file, number, chain.seq, "changed", "the line does not match its hash: it was changed, or written with another key")
+    self:fault(
+      file,
+      number,
+      chain.seq,
+      "changed",
+      "the line does not match its hash: it was changed, or written with another key"
+    )
   elseif json.decode(line) == nil then
     self:fault(file, number, chain.seq, "malformed", "the line is not JSON")
   end

@@ -50,7 +50,8 @@ return {
   summary = "Receive webhooks over HTTP, and write each event as a JSON line.",
   description = (
     "The secret in %s comes after the path of the URL. An event is answered once its line is written, and "
-    .. "a repeated event is written once, while the program runs. A line on stderr names each delivery that is refused, and why; one above "
+    .. "a repeated event is written once, while the program runs. "
+    .. "A line on stderr names each delivery that is refused, and why; one above "
     .. "256 KiB gets a 413 without a line."
   ):format(SECRET),
   options = {
