@@ -95,7 +95,15 @@ describe("screen --file", function()
     local other, other_status = run(line .. " --resume --set account=other")
     local read_so, read_so_status = run(line .. " --resume --encoding latin1")
     local _, same = run(line .. " --resume")
+    local kept, deny = line .. (" -o %s/kept.csv"):format(directory), " --deny " .. directory .. "/deny.txt"
+    local journal = " --journal " .. directory .. "/journal.jsonl"
+    local _, with_both = run(kept .. deny .. journal)
+    local unlisted, unlisted_status = run(kept .. journal .. " --resume")
+    local unrecorded, unrecorded_status = run(kept .. deny .. " --resume")
     remove()
+    assert.same({ 2, 4, 4 }, { with_both, unlisted_status, unrecorded_status })
+    assert.matches("this is another run: lists was 'deny .*' and is 'none'", unlisted)
+    assert.matches("this is another run: journal was '.*' and is 'none'", unrecorded)
     assert.equal(2, first) -- the sandbox blocks some of them
     assert.same({ 4, 4, 2, 4, 4 }, { changed_status, retried_status, listed_status, other_status, read_so_status })
     assert.matches("this is another run: columns was", read_so, 1, true)

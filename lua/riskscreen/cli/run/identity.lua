@@ -1,5 +1,5 @@
 -- The facts that must be the same when a run over a file is resumed: what the file and the output are, and the identity
--- of the decisions. Local lists are none of them: they are asked for every row, and may change during a run.
+-- of the decisions. Of local lists only the names count: they are asked for every row, and may change during a run.
 local calls = require "riskscreen.call"
 local core = require "riskscreen.core"
 local encode = require("riskscreen.cli.output").json
@@ -7,8 +7,18 @@ local files = require "riskscreen.util.files"
 local text = require "riskscreen.util.text"
 
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
-local names = text.words "input format network policy include address_check service columns meta content identity"
-local LATER = { content = true, identity = true } -- earlier versions kept none
+local names =
+  text.words "input format network policy include address_check service columns meta content identity lists journal"
+local LATER = { content = true, identity = true, lists = true, journal = true } -- one that had none may go on with one
+
+local function lists_of(context)
+  local given = {}
+  for _, name in ipairs { "deny", "allow", "allow_without_call" } do
+    local value = context:setting("lists." .. name)
+    given[#given + 1] = value and name .. " " .. encode(value) or nil
+  end
+  return given[1] and table.concat(given, ", ")
+end
 
 local M = {}
 
@@ -37,6 +47,8 @@ function M.of(context, input, format, client, source)
     identity = calls.identity.decision(calls.state_of(client), client.policy, options),
     content = file.is_whole and file.digest() or nil, -- the rows of a pipe are compared as they come
     meta = options.meta and encode(options.meta) or nil,
+    lists = lists_of(context),
+    journal = context:setting "journal",
     columns = table.concat({
       options.address_column or "",
       options.network_column or "",
