@@ -40,9 +40,6 @@ local function headers()
 end
 
 local function respond(status, fields, body)
-  if status >= 400 then
-    ngx.log(ngx.NOTICE, "riskscreen: a delivery was refused: ", status, " ", body)
-  end
   ngx.status = status
   for name, value in pairs(fields) do
     ngx.header[name] = value
