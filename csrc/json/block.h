@@ -41,7 +41,7 @@ static inline int rsc_block_first(rsc_block block) {
     /* Half of each byte, in the order of the bytes. */
     typedef uint16_t pairs __attribute__((vector_size(RSC_BLOCK_SIZE)));
     typedef uint8_t halves __attribute__((vector_size(RSC_BLOCK_SIZE / 2)));
-    halves narrow = __builtin_convertvector((pairs)block >> 4, halves);
+    halves narrow = __builtin_convertvector((pairs)block / 16, halves); /* GCC warns of a shift */
     uint64_t mask;
     memcpy(&mask, &narrow, sizeof mask);
     if (mask == 0) {

@@ -237,7 +237,8 @@ RSC_ALWAYS_INLINE const char *build_key(struct rsc_builder *b, const char *p, st
 /* Reads the value of a null member whose key is at the top, and drops the member. `number` is that of its key. */
 static const char *build_dropped_member(struct rsc_builder *b, const char *p, struct seen_names *seen,
                                         uint16_t number) {
-    p = build_value(b, p, NULL);
+    struct rsc_shape none = {.steady = INT32_MIN}; /* null has no shape */
+    p = build_value(b, p, &none);
     if (p == NULL) {
         return NULL;
     }
