@@ -33,8 +33,6 @@ local M = {}
 local File = {}
 File.__index = File
 
-local function nothing() end
-
 local function read_whole(path, longest)
   local content, problem = files.read(path, longest + 1)
   if content and #content > longest then
@@ -154,11 +152,9 @@ function File:refresh(pause)
   if identity and identity == self.identity then
     return false
   end
-  local list, facts
+  local list, facts = nil, changed_at
   if identity then
-    list, facts = load(self, pause or nothing)
-  else
-    facts = changed_at
+    list, facts = load(self, pause or function() end)
   end
   self.identity = identity
   if list and identify(self.path) ~= identity then

@@ -82,11 +82,6 @@ function Index:add(place, note, expires)
   self.expiries[key] = expires ~= 0 and expires or nil
 end
 
-local function holds(self, key, now)
-  local expires = self.notes[key] and (self.expiries[key] or math.huge)
-  return expires and expires > now
-end
-
 ---The entry about an address that has not expired. A compiled list answers in the same way.
 ---@param address string canonical
 ---@param network string canonical
@@ -97,7 +92,7 @@ end
 function Index:find(address, network, now)
   local any, own = M.keys(address, network)
   for _, key in ipairs { any, own } do
-    if holds(self, key, now) then
+    if self.notes[key] and (self.expiries[key] or math.huge) > now then
       return self.notes[key], key == any, self.expiries[key] or 0
     end
   end

@@ -141,34 +141,24 @@ local function reason_of(file, action, address, network, note, any_network, expi
   }
 end
 
-local function unreadable(file, fault)
-  local message = ("the %s list %s cannot be searched: %s"):format(file.kind, text.show(file.path), fault)
-  return errors.new("list", message, { sent = false, attempts = 0 })
-end
-
--- The entry of a file about an address. A file that was changed in place is loaded again first.
-local function find(self, file, address, network, now)
-  local note, any_network, expires = file.list:find(address, network, now)
-  if note == nil and refresh_file(self, file) then
-    note, any_network, expires = file.list:find(address, network, now)
-  end
-  return note, any_network, expires
-end
-
 -- The reasons of the lists of a kind; or nil, the error where a list cannot be searched, and whether one that has the
 -- address is stale. A stale allow list does not count.
 local function reasons_of(self, kind, address, network, now)
   local reasons, err, any_stale = nil, nil, false
   for _, file in ipairs(self.files) do
     if file.kind == kind and not (kind == "allow" and is_stale(self, file, now)) then
-      local note, any_network, expires = find(self, file, address, network, now)
+      local note, any_network, expires = file.list:find(address, network, now)
+      if note == nil and refresh_file(self, file) then -- it was changed in place
+        note, any_network, expires = file.list:find(address, network, now)
+      end
       if note then
         reasons = reasons or {}
         local action = kind == "deny" and "block" or "allow"
         reasons[#reasons + 1] = reason_of(file, action, address, network, note, any_network, expires)
         any_stale = any_stale or is_stale(self, file, now)
       elseif note == nil then
-        err = err or unreadable(file, any_network)
+        local message = ("the %s list %s cannot be searched: %s"):format(file.kind, text.show(file.path), any_network)
+        err = err or errors.new("list", message, { sent = false, attempts = 0 })
       end
     end
   end

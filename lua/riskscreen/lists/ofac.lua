@@ -172,17 +172,6 @@ local function new_parser(lxp, state)
   return lxp.new { StartElement = start, EndElement = finish, CharacterData = characters, StartDoctypeDecl = doctype }
 end
 
--- Runs the parser over one piece; without a piece it finishes.
-local function feed(parser, piece)
-  local ok, parsed, message, line = pcall(parser.parse, parser, piece)
-  if not ok then
-    return nil, tostring(parsed)
-  elseif not parsed then
-    return nil, ("line %s: %s"):format(tostring(line), text.printable(tostring(message), 200))
-  end
-  return true
-end
-
 ---Reads pieces of a text. Calls `sink.row` for every address, and `sink.skipped` for those that are left out.
 ---@param read riskscreen.rows.Read
 ---@param sink { row: fun(row: riskscreen.ListRow), skipped: fun(symbol: string, reason: string,
@@ -200,17 +189,17 @@ function M.load(read, sink)
     return (parser:pos())
   end
   parser = new_parser(lxp, state)
-  local ok, problem, piece, failure
+  local piece, problem
   repeat
-    piece, failure = read()
-    if failure then
-      ok, problem = nil, failure
-    else
-      ok, problem = feed(parser, piece)
+    piece, problem = read()
+    if not problem then
+      local ok, parsed, message, line = pcall(parser.parse, parser, piece) -- without a piece it finishes
+      local fault = not parsed and ("line %s: %s"):format(tostring(line), text.printable(tostring(message), 200)) or nil
+      problem = not ok and tostring(parsed) or fault
     end
-  until not (ok and piece)
+  until problem or not piece
   pcall(parser.close, parser)
-  return ok, problem
+  return not problem or nil, problem
 end
 
 return M

@@ -32,18 +32,6 @@ function M.show(problem)
   return (problem.line and ("%s:%d"):format(problem.file, problem.line) or problem.file) .. ": " .. problem.message
 end
 
-local function skip(facts, symbol, reason, is_unknown)
-  symbol = text.printable(symbol, 60)
-  facts.unknown = facts.unknown + (is_unknown and 1 or 0)
-  for _, known in ipairs(facts.skipped) do
-    if known.symbol == symbol then
-      known.count = known.count + 1
-      return
-    end
-  end
-  table.insert(facts.skipped, { symbol = symbol, count = 1, reason = reason })
-end
-
 -- Takes one row. Returns the reason why the file is refused, or nil.
 local function take(path, row, facts, settings, add)
   facts.rows = facts.rows + 1
@@ -77,7 +65,15 @@ local function read_xml(path, file, facts, settings, add)
       failure = failure or take(path, row, facts, settings, add)
     end,
     skipped = function(symbol, reason, is_unknown)
-      skip(facts, symbol, reason, is_unknown)
+      symbol = text.printable(symbol, 60)
+      facts.unknown = facts.unknown + (is_unknown and 1 or 0)
+      for _, known in ipairs(facts.skipped) do
+        if known.symbol == symbol then
+          known.count = known.count + 1
+          return
+        end
+      end
+      table.insert(facts.skipped, { symbol = symbol, count = 1, reason = reason })
     end,
   })
   return ok and not failure or nil, failure or problem
