@@ -31,11 +31,6 @@ local FAILURES = 3 -- cycles in a row without an answer after which an address i
 local MAX_ANSWER = 65536 -- bytes of a webhook's receiver
 local CONNECT_TIMEOUT = 5 -- seconds
 
-local function url_check(value)
-  local checked, reason = http.base_url(value)
-  return checked and value, reason
-end
-
 local M = {}
 
 ---@type riskscreen.Option[]
@@ -60,7 +55,7 @@ M.options = tables.concat({
       .. "reason, it is called again later."
   ),
   build.group("webhook", {
-    build.required(build.checked("url", "string", url_check, "Where changes are posted.")),
+    build.required(build.checked("url", "string", http.base_url, "Where changes are posted.")),
     build.required(build.text("secret", build.forms.key, "The key of the signature."), build.NO_VARIABLE),
     build.seconds("timeout", 10, "Time for one delivery."),
   }, "Post each change as JSON."),
@@ -120,13 +115,6 @@ local function keys_of(address, network)
   local plain = key and canonical or "?" .. text.printable(tostring(address), 500)
   local old_key = text.printable(tostring(network), 100) .. " " .. plain
   return key or old_key, old_key
-end
-
--- The kept entry of an item, or nil.
-local function find(self, item)
-  local entry = ensure(self.verdicts:get(item.key)) or ensure(self.verdicts:get(item.old_key))
-  entry = entry and json.decode(entry)
-  return type(entry) == "table" and entry or nil
 end
 
 -- What a change says of a value of an item. One that is not JSON, such as NaN, must not stop the watch.
@@ -297,7 +285,9 @@ local function remaining(self)
       item.key, item.old_key = keys_of(item.address, item.network)
       item.row = item.key .. " " .. text.hex(digest.sha256(json.ordered(item.columns)):sub(1, 12))
       item.compared_in = ensure(self.rows:get(item.row))
-      item.entry = find(self, item)
+      local entry = ensure(self.verdicts:get(item.key)) or ensure(self.verdicts:get(item.old_key))
+      entry = entry and json.decode(entry)
+      item.entry = type(entry) == "table" and entry or nil
       item.is_screened = item.entry and item.entry.cycle == self.cycle.number
       if item.compared_in ~= tostring(self.cycle.number) then
         return item
@@ -489,17 +479,10 @@ end
 ---@return true|nil
 ---@return string|nil problem of a receiver that did not take it
 function Watch:test()
-  local body = assert(json.encode {
-    id = random.token(),
-    time = math.floor(self.clock()),
-    watch = self.settings.name,
-    test = true,
-    address = "test",
-    network = "test",
-    action = "unknown",
-    risks = json.empty_array(),
-    reasons = { "this is a test: no address was screened" },
-  })
+  local entry =
+    { action = "unknown", risks = json.empty_array(), reasons = { "this is a test: no address was screened" } }
+  local row = { address = "test", network = "test", test = true }
+  local body = assert(json.encode(change_of(self, entry, row)))
   for _, outbox in ipairs(self.outboxes) do
     local problem = outbox:attempt(body)
     if problem then
@@ -509,15 +492,9 @@ function Watch:test()
   return true
 end
 
--- The value of the header X-Riskscreen-Signature: the time of sending, and the authentication code of the time, a point
--- and the body.
-local function signature_of(secret, body, time)
-  return ("t=%d,v1=%s"):format(time, text.hex(digest.hmac(secret):code(("%d.%s"):format(time, body))))
-end
-
 -- A function that sends a body; true, or nil and the reason.
 local function webhook_sender(settings, runtime, clock)
-  local url = http.base_url(settings.url)
+  local url = settings.url
   local send = runtime.transport {
     base_url = url,
     concurrency = 1,
@@ -525,13 +502,16 @@ local function webhook_sender(settings, runtime, clock)
     max_response_size = MAX_ANSWER,
   }
   return function(id, body)
+    -- The signature: the time of sending, and the authentication code of the time, a point and the body.
+    local time = math.floor(clock())
+    local code = text.hex(digest.hmac(settings.secret):code(("%d.%s"):format(time, body)))
     local reply, failure = send {
       method = "POST",
       target = url.prefix == "" and "/" or url.prefix,
       headers = {
         ["Content-Type"] = "application/json",
         ["X-Riskscreen-Id"] = id,
-        ["X-Riskscreen-Signature"] = signature_of(settings.secret, body, math.floor(clock())),
+        ["X-Riskscreen-Signature"] = ("t=%d,v1=%s"):format(time, code),
       },
       body = body,
       timeout = settings.timeout,

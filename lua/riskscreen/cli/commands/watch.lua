@@ -59,18 +59,6 @@ local function receiver(context)
   end
 end
 
-local function describe(summary)
-  local text = "%d screened, %d changed, %d without an answer, %d waiting"
-  return text:format(summary.screened, summary.changed, summary.failed, summary.waiting)
-    .. (summary.finished and "" or "; the cycle goes on at the next run")
-end
-
-local function run_test(context, watch)
-  local taken, problem = watch:test()
-  context:warn(taken and "the test was taken" or "the test was not taken: " .. problem)
-  return taken and status.done or status.unknown
-end
-
 local function state_of(context)
   local options = context.options
   return { options.state or options.file and options.file .. ".watch.db" }
@@ -101,7 +89,9 @@ local function run(context)
   end
   local trial = watch_in(store.memory()) -- a mistake must not leave a state behind
   if options.test then
-    return run_test(context, trial)
+    local taken, problem = trial:test()
+    context:warn(taken and "the test was taken" or "the test was not taken: " .. problem)
+    return taken and status.done or status.unknown
   end
   inputs.refuse_stream(options.file, "--file")
   inputs.refuse_stream(state_of(context)[1], "--state")
@@ -109,7 +99,9 @@ local function run(context)
   local kept = status.ensure(store.sqlite(state_of(context)[1]))
   local watch = watch_in(kept)
   local function tell(summary)
-    context:warn(describe(summary))
+    local figures = "%d screened, %d changed, %d without an answer, %d waiting"
+    local goes_on = summary.finished and "" or "; the cycle goes on at the next run"
+    context:warn(figures:format(summary.screened, summary.changed, summary.failed, summary.waiting) .. goes_on)
     return summary.finished and summary.waiting == 0 and summary.failed == 0 and status.done or status.unknown
   end
   local outcome, failure
