@@ -276,10 +276,9 @@ local function with_lock(self, fn)
     result, problem = system_failure(self, "the file cannot be opened", message)
   else
     local head, size = find_place(self, lock_file, file)
+    problem = size
     if head then
       result, problem = fn(lock_file, file, head, size)
-    else
-      result, problem = nil, size
     end
     file:close()
   end

@@ -149,13 +149,6 @@ local function encode(values)
   return "{" .. table.concat(members, ",")
 end
 
-local function canonical(decision, context)
-  if context.address or type(decision.address) ~= "string" then
-    return context.address
-  end
-  return (addresses.validate(decision.address, decision.network, "format"))
-end
-
 local function source_of(decision, is_sandbox)
   local err = decision.error
   if err and err.kind == "invalid_argument" and err.sent == false then
@@ -177,7 +170,7 @@ function M.body(decision, context, id, time, keep_record)
     time = time,
     input = plain(context.input == nil and decision.address or context.input),
     network = plain(decision.network),
-    address = canonical(decision, context),
+    address = context.address or addresses.validate(decision.address, decision.network, "format"),
     action = decision.action,
     reasons = messages_of(decision),
     source = context.source or source_of(decision, context.is_sandbox),

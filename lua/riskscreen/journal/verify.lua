@@ -16,6 +16,7 @@ local PIECE = 65536 -- bytes that are read at a time
 local MOST_FAULTS = 100
 
 local TORN = "the last line is not complete: the program ended while it wrote"
+local CHANGED = "the line does not match its hash: it was changed, or written with another key"
 local MALFORMED = "this is no line of a journal"
 
 ---@class riskscreen.JournalFault
@@ -268,13 +269,7 @@ end
 
 function Check:line(line, chain, file, number)
   if self.hash(chain.content) ~= chain.hash then
-    self:fault(
-      file,
-      number,
-      chain.seq,
-      "changed",
-      "the line does not match its hash: it was changed, or written with another key"
-    )
+    self:fault(file, number, chain.seq, "changed", CHANGED)
   elseif json.decode(line) == nil then
     self:fault(file, number, chain.seq, "malformed", "the line is not JSON")
   end
