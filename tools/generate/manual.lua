@@ -40,7 +40,7 @@ end
 
 function Page:options(list)
   for _, option in ipairs(list) do
-    local names, value = parsers.names(option, option.short)
+    local names, value = parsers.names(option)
     self:item(names, value, parsers.meaning(option))
   end
 end

@@ -35,18 +35,6 @@ local M = {}
 ---@field is_help? boolean it shows the help of the verb in its arguments
 ---@field run fun(context: riskscreen.cli.Context): integer|nil the exit status, 0 by default
 
--- How the help names the value of an option.
-local function placeholder(option)
-  if option.argument then
-    return option.argument
-  elseif option.unit == "seconds" then
-    return "SECONDS"
-  elseif option.type == "integer" or option.type == "number" then
-    return "N"
-  end
-  return "VALUE"
-end
-
 ---The text of an option for help and manual: its meaning, values and default.
 ---@param option riskscreen.cli.Option
 ---@return string
@@ -63,11 +51,12 @@ end
 
 ---The flags of an option as they are typed, such as { "-n", "--network" }.
 ---@param option riskscreen.cli.Option
----@param short? string
 ---@return string[] names
 ---@return string|nil value the placeholder of its value
-function M.names(option, short)
-  local flag, value = option_of.flag(option.name), placeholder(option)
+function M.names(option)
+  local is_number = option.type == "integer" or option.type == "number"
+  local value = option.argument or option.unit == "seconds" and "SECONDS" or is_number and "N" or "VALUE"
+  local flag, short = option_of.flag(option.name), option.short
   if option.type == "boolean" then
     -- A switch that is on by default is turned off.
     flag, value = option.default and flag:gsub("^%-%-", "--no-") or flag, nil
@@ -77,8 +66,7 @@ end
 
 -- Keeps what was written; the values are converted and checked after the parse.
 local function add_option(place, option, target, choice)
-  local short = option.short
-  local names, value = M.names(option, short)
+  local names, value = M.names(option)
   local flags = table.concat(names, " ")
   if not value then
     local turned = not option.default
@@ -111,14 +99,6 @@ local function add_help(parser, choice, tail)
   end)
 end
 
-local function examples_of(command)
-  local lines = { "Examples:" }
-  for _, example in ipairs(command.examples) do
-    lines[#lines + 1] = ("  # %s\n  riskscreen %s"):format(example.what, example.line)
-  end
-  return table.concat(lines, "\n")
-end
-
 ---The exit statuses of a verb.
 ---@param command riskscreen.cli.Command
 ---@return { status: integer, what: string }[]
@@ -126,8 +106,13 @@ function M.statuses(command)
   return tables.concat(command.statuses or status.of_others, status.of_all)
 end
 
-local function statuses_of(command)
-  local lines = { "Exit status:" }
+-- The end of the help of a verb.
+local function tail_of(command)
+  local lines = { "Examples:" }
+  for _, example in ipairs(command.examples) do
+    lines[#lines + 1] = ("  # %s\n  riskscreen %s"):format(example.what, example.line)
+  end
+  lines[#lines + 1] = "\nExit status:"
   for _, entry in ipairs(M.statuses(command)) do
     lines[#lines + 1] = ("  %-4d %s"):format(entry.status, entry.what)
   end
@@ -157,7 +142,7 @@ local function add_command(place, command, choice)
   for _, option in ipairs(command.options or {}) do
     add_option(parser, option, "option." .. option.name, choice)
   end
-  add_help(parser, choice, examples_of(command) .. "\n\n" .. statuses_of(command))
+  add_help(parser, choice, tail_of(command))
 end
 
 ---@type riskscreen.cli.Option[]
@@ -199,8 +184,8 @@ function M.new(commands, groups, version)
   service[#service + 1] = parser:option("--set"):argname("NAME=VALUE"):count("*"):target("pairs"):description(
     "Set any option of the client, such as rate_limit.rate=20. riskscreen config show --all lists them."
   )
-  parser:group("Output", (table.unpack or unpack)(output)) -- luacheck: ignore 143 113
-  parser:group("Service", (table.unpack or unpack)(service)) -- luacheck: ignore 143 113
+  parser:group("Output", tables.unpack(output))
+  parser:group("Service", tables.unpack(service))
   add_help(parser, choice)
   add_answer(parser, "--version", "Show the version.", choice, function()
     return "riskscreen " .. version

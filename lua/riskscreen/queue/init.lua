@@ -17,15 +17,12 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local workers = require "riskscreen.queue.worker"
 
-local GROUP = "workers"
 local BATCH = 500 -- inputs that are added at once, and results that are read at once
 local FULL_PAUSE = 0.2 -- seconds until a full queue is tried again
 local DIGEST = 16 -- bytes of the digest of rows
 local LONGEST_NAME = 200 -- bytes of a run
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
 local REPLICA_WAIT, REPLICA_TRIES = 0.1, 10 -- seconds of each wait for replicas
-
-local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
 local M = {}
 
@@ -93,7 +90,7 @@ function M.new(given)
     base = base,
     -- The second key never exists. So a Cluster that moves the slot refuses a script before it begins, not half done.
     keys = { base .. "jobs", base .. "absent" },
-    group = GROUP,
+    group = "workers",
   }, Queue)
 end
 
@@ -114,7 +111,7 @@ function Queue:prepare()
   if err then
     return nil, err
   end
-  err = select(2, self.redis:call("XGROUP", "CREATE", self.base .. "jobs", GROUP, "0", "MKSTREAM"))
+  err = select(2, self.redis:call("XGROUP", "CREATE", self.base .. "jobs", self.group, "0", "MKSTREAM"))
   if err and err.code ~= "BUSYGROUP" then
     return nil, err
   end
@@ -155,7 +152,7 @@ end
 local function safely(self, command)
   local wanted, acknowledged = self.settings.replicas, 0
   if wanted == 0 then
-    return self.redis:call(unpack(command))
+    return self.redis:call(tables.unpack(command))
   end
   for _ = 1, REPLICA_TRIES do
     local replies, err = self.redis:pipeline {
@@ -209,7 +206,7 @@ local function take_last(run, last)
   run.last, run.known, run.known_digest = last, known, known_digest or ""
   if passed > 0 then
     local is_same = known > run.row or known_digest == "" or known_digest == run.batch[4 * passed - 3]
-    run.batch = { unpack(run.batch, 4 * passed + 1) }
+    run.batch = { tables.unpack(run.batch, 4 * passed + 1) }
     return not is_same and refusal(run, OTHER_ROWS) or nil
   end
 end

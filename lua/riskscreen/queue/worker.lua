@@ -27,8 +27,6 @@ local AHEAD = 3 -- jobs without an outcome that a worker has for each task, so t
 local PATIENCE = 10 -- seconds for which a worker that stops tries to finish jobs
 local DEAD_AFTER = 3600 -- seconds
 
-local unpack = table.unpack or unpack -- luacheck: ignore 113 143
-
 local M = {}
 
 ---@type riskscreen.Option[]
@@ -187,7 +185,8 @@ local function add_ended(self, job)
   self.unfinished = self.unfinished - 1
   while self.ended[1] and not self.is_lost and not self.is_sending do
     self.is_sending = true
-    local batch, arguments = { unpack(self.ended, 1, BATCH) }, { queue.base, queue.group, queue.settings.remember }
+    local batch, arguments =
+      { tables.unpack(self.ended, 1, BATCH) }, { queue.base, queue.group, queue.settings.remember }
     for index, ended in ipairs(batch) do
       local last = 4 * index + 3
       arguments[last - 3], arguments[last - 2] = ended.position, ended.id
@@ -196,7 +195,7 @@ local function add_ended(self, job)
     local reply, err = self.redis:script(scripts.done, queue.keys, arguments)
     if reply then
       self.finished, self.is_full = self.finished + reply[1], reply[2] >= queue.settings.results
-      self.ended, self.count = { unpack(self.ended, #batch + 1) }, self.count - #batch
+      self.ended, self.count = { tables.unpack(self.ended, #batch + 1) }, self.count - #batch
       for _, ended in ipairs(batch) do
         self.held[ended.position] = nil
       end
@@ -329,7 +328,7 @@ local function read_new(self)
     command = tables.concat(command, { "BLOCK", (self.drains and SHORT_WAIT or LONGEST_WAIT) * 1000 })
   end
   command = tables.concat(command, { "STREAMS", queue.base .. "jobs", ">" })
-  local reply, err = self.redis:wait(LONGEST_WAIT, unpack(command))
+  local reply, err = self.redis:wait(LONGEST_WAIT, tables.unpack(command))
   for _, job in ipairs(reply and entries.read(queue, "jobs", reply[1][2]) or {}) do
     accept(self, job, 0)
   end
@@ -396,7 +395,7 @@ local function heart(self)
     if runtime.now() - beat >= queue.settings.claim_after / 3 and self.count > 0 then
       beat = runtime.now()
       local command = { "XCLAIM", queue.base .. "jobs", queue.group, self.name, 0 }
-      self.redis:call(unpack(tables.concat(command, tables.sorted_keys(self.held), { "JUSTID" })))
+      self.redis:call(tables.unpack(tables.concat(command, tables.sorted_keys(self.held), { "JUSTID" })))
     end
   end
 end
@@ -407,7 +406,7 @@ local function leave(self)
   local jobs, idle = queue.base .. "jobs", ("%.0f"):format(queue.settings.claim_after * 1000)
   for position, job in pairs(self.held) do
     local claim_back = { "XCLAIM", jobs, queue.group, self.name, 0, position, "IDLE", idle }
-    if not self.redis:call(unpack(tables.concat(claim_back, { "RETRYCOUNT", job.deaths, "JUSTID" }))) then
+    if not self.redis:call(tables.unpack(tables.concat(claim_back, { "RETRYCOUNT", job.deaths, "JUSTID" }))) then
       break
     end
   end

@@ -4,7 +4,9 @@ local text = require "riskscreen.util.text"
 
 local EXACT = 2 ^ 53 -- every whole number below is exact in a double
 
-local M = {}
+local M = {
+  unpack = table.unpack or unpack, -- luacheck: ignore 113 143
+}
 
 ---A shallow copy.
 ---@param original table

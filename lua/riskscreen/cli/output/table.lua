@@ -11,8 +11,6 @@ local SHORTEST_COLUMN = 12 -- columns that are cut keep so much
 
 local colours = { allow = "32", review = "33", block = "31", unknown = "35", header = "1" }
 
-local unpack = table.unpack or unpack -- luacheck: ignore 113 143
-
 local M = {}
 
 -- The number of characters of a printable text.
@@ -35,7 +33,7 @@ end
 
 -- The widths that make a table fit, or nil: the columns that may be cut have one greatest width.
 local function fitted(columns, natural, limit)
-  for longest = math.min(limit, math.max(SHORTEST_COLUMN, unpack(natural))), SHORTEST_COLUMN, -1 do
+  for longest = math.min(limit, math.max(SHORTEST_COLUMN, tables.unpack(natural))), SHORTEST_COLUMN, -1 do
     local widths, total = {}, #GAP * (#columns - 1)
     for index, size in ipairs(natural) do
       widths[index] = columns[index].whole and size or math.min(size, longest)
