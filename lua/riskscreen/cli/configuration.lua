@@ -94,22 +94,18 @@ function M.variable(name)
   return PREFIX .. name:upper():gsub("%.", "_")
 end
 
-local by_name = {}
+-- Words of settings: of those with a flag all of them, without "s" at the end, and of others the name of the group.
+local by_name, words = {}, {}
 for _, setting in ipairs(M.settings) do
   by_name[setting.name] = setting
   table.insert(variables, (M.variable(setting.name):sub(#PREFIX + 1)))
-end
-
-local is_variable = tables.set(variables)
-
--- Words of settings: of those with a flag all of them, without "s" at the end, and of others the name of the group.
-local words = {}
-for _, setting in ipairs(M.settings) do
   local name = setting.has_flag and setting.name or setting.name:match "^[^.]+"
   for word in name:upper():gmatch(setting.has_flag and "%u%u%u+" or ".+") do
     words[(word:gsub("S$", ""))] = true
   end
 end
+
+local is_variable = tables.set(variables)
 
 -- Kubernetes makes such variables for a service whose name begins with ours.
 local function is_of_kubernetes(rest)

@@ -159,15 +159,6 @@ local function parse(parser, choice, arguments)
   return result
 end
 
--- Options and arguments are kept as JSON, and compared with texts that are UTF-8.
-local function refuse_other_encodings(arguments)
-  for _, argument in ipairs(arguments) do
-    if not text.is_utf8(argument) then
-      status.misuse(("an argument is not UTF-8: %s"):format(text.show(argument)))
-    end
-  end
-end
-
 local function run_command(choice, result, world, parser)
   local command = choice.command
   local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
@@ -238,7 +229,12 @@ function M.main(arguments, given)
   local list = commands.list()
   local parser, choice = parsers.new(list, commands.groups, version)
   local ok, outcome = pcall(function()
-    refuse_other_encodings(arguments)
+    -- Options and arguments are kept as JSON, and compared with texts that are UTF-8.
+    for _, argument in ipairs(arguments) do
+      if not text.is_utf8(argument) then
+        status.misuse(("an argument is not UTF-8: %s"):format(text.show(argument)))
+      end
+    end
     local result, answer = parse(parser, choice, arguments)
     if answer then
       status.ensure_written(world.out:write(answer, "\n"))

@@ -15,10 +15,9 @@ local function examined(address, network)
   if networks[1] then
     canonical, problem = addresses.validate(address, networks[1])
   end
-  if not canonical then
-    return { address = address, valid = false, problem = problem }
-  end
-  return { address = address, valid = true, networks = networks, canonical = canonical }
+  local record = { address = address, valid = canonical ~= nil, canonical = canonical, problem = problem }
+  record.networks = canonical and networks
+  return record
 end
 
 local function run(context)

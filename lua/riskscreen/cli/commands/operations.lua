@@ -70,16 +70,6 @@ local function named_values(list)
   return values
 end
 
--- Texts become integers and lists where the operation wants them.
-local function typed(operation, values)
-  local typed_values = tables.copy(values)
-  for _, parameter in ipairs(operation.parameters or {}) do
-    local value = typed_values[parameter.name]
-    typed_values[parameter.name] = value and option_of.value(option_for(parameter), value)
-  end
-  return typed_values
-end
-
 -- The columns of an operation's records: those of its payload, or of the elements of its one list; and its records in a
 -- value. `first` is the first value, for payloads without a shape.
 local function columns_for(operation, first)
@@ -145,7 +135,11 @@ local function run_calls(context, operation, parameters, subject)
   local client, code, values = context:client(nil, not operation.idempotent), status.done, {}
   local namespace, of_call = client[operation.namespace], option_of.values(call_options, context.options)
   for _, item in ipairs(subject and context.arguments[subject.name] or { false }) do
-    local given = tables.merge(typed(operation, parameters), subject and { [subject.name] = item })
+    local given = tables.merge(parameters, subject and { [subject.name] = item })
+    for _, parameter in ipairs(operation.parameters or {}) do
+      local written = given[parameter.name] -- a text becomes an integer or a list where the operation wants one
+      given[parameter.name] = written and option_of.value(option_for(parameter), written)
+    end
     local value, err
     if operation.aligned then -- the methods of the namespaces also split long lists
       value, err = namespace[operation.method](namespace, given, of_call)
@@ -168,9 +162,8 @@ end
 
 -- Every item of a list, page by page, as it comes.
 local function run_walk(context, operation, parameters)
-  local columns = columns_for(operation)
   local namespace = context:client()[operation.namespace]
-  local output = context:output(columns)
+  local output = context:output((columns_for(operation)))
   for item in namespace:each(parameters, option_of.values(call_options, context.options)) do
     output:add(item)
   end
