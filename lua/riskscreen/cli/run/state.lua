@@ -36,9 +36,7 @@ local store = require "riskscreen.store"
 local State = {}
 State.__index = State
 
-local function key_of(number)
-  return ("%015d"):format(number)
-end
+local KEY = "%015d" -- of an answer, by the row's number
 
 -- Makes changes in one of the stores. A run that writes to stdout has none.
 local function commit(self, kept, changes)
@@ -136,7 +134,7 @@ function State:save()
   for _, number in ipairs(self.unsaved) do
     local answer = self.answers[number]
     if answer then
-      changes[#changes + 1] = { kind = "put", space = "answers", key = key_of(number), value = encode(answer) }
+      changes[#changes + 1] = { kind = "put", space = "answers", key = KEY:format(number), value = encode(answer) }
       self.saved[number] = true
     end
   end
@@ -151,7 +149,7 @@ function State:record(progress, written)
   local changes = { { kind = "put", space = "run", key = "progress", value = encode(progress) } }
   for _, number in ipairs(written) do
     if self.saved[number] then
-      changes[#changes + 1] = { kind = "delete", space = "answers", key = key_of(number) }
+      changes[#changes + 1] = { kind = "delete", space = "answers", key = KEY:format(number) }
     end
     self.answers[number], self.saved[number] = nil, nil
   end
