@@ -27,8 +27,7 @@ local function results_of(record)
   if type(record.risk) == "table" and (record.risk.requestId ~= nil or record.risk.maxScore ~= nil) then
     return record.risk
   end
-  local results = tables.copy(record)
-  results.errors = nil
+  local results = tables.without(record, "errors")
   for name, err in pairs(record.errors or {}) do
     results.errors = results.errors or {}
     local fields = tables.pick(err, { "status", "code", "absent", "operation" })

@@ -40,9 +40,7 @@ local function moment(written)
 end
 
 local function moment_option(name, doc)
-  local option = build.checked(name, "string", moment, doc)
-  option.argument = "TIME"
-  return option
+  return tables.merge(build.checked(name, "string", moment, doc), { argument = "TIME" })
 end
 
 -- A function that names a fault of a journal; the rest follows.
