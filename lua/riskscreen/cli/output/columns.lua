@@ -54,17 +54,6 @@ local function flat(value, shape)
   return table.concat(parts, " / ")
 end
 
-local function add(columns, fields, prefix, path)
-  for _, field in ipairs(fields) do
-    local own = tables.concat(path, { field.name })
-    if field.type == "object" and field.fields then
-      add(columns, field.fields, prefix .. field.name .. ".", own)
-    else
-      columns[#columns + 1] = { name = prefix .. field.name, path = own, shape = field, whole = is_whole[field.name] }
-    end
-  end
-end
-
 ---The columns of a verb's own records, by the names of their fields.
 ---@param list (string|riskscreen.cli.Column)[]
 ---@return riskscreen.cli.Column[]
@@ -78,10 +67,16 @@ end
 
 ---The columns of a shape: those of an object's fields.
 ---@param shape riskscreen.Shape
+---@param path? string[] of the object in the record
 ---@return riskscreen.cli.Column[]
-function M.of_shape(shape)
+function M.of_shape(shape, path)
   local columns = {}
-  add(columns, shape.fields or {}, "", {})
+  for _, field in ipairs(shape.fields or {}) do
+    local own = tables.concat(path or {}, { field.name })
+    local column = { name = table.concat(own, "."), path = own, shape = field, whole = is_whole[field.name] }
+    local has_own = field.type == "object" and field.fields
+    columns = tables.concat(columns, has_own and M.of_shape(field, own) or { column })
+  end
   return columns
 end
 

@@ -49,16 +49,12 @@ local function painted(cell, colour, is_coloured)
   return is_coloured and colour and ("\27[%sm%s\27[0m"):format(colour, cell) or cell
 end
 
-local function colour_of(column, cell)
-  return column.colour and colours[cell] or nil
-end
-
 local function row_line(columns, widths, cells, is_coloured, colour)
   local parts = {}
   for index, column in ipairs(columns) do
     local cell = cut(cells[index], widths[index])
     local padding = index < #columns and (" "):rep(widths[index] - width(cell)) or ""
-    parts[index] = painted(cell, colour or colour_of(column, cell), is_coloured) .. padding
+    parts[index] = painted(cell, colour or column.colour and colours[cell], is_coloured) .. padding
   end
   return (table.concat(parts, GAP):gsub(" +$", "")) .. "\n"
 end
@@ -75,7 +71,7 @@ local function blocks(columns, rows, is_coloured)
     for index, column in ipairs(columns) do
       if cells[index] ~= "" then
         local name = painted(column.name, colours.header, is_coloured)
-        local value = painted(cells[index], colour_of(column, cells[index]), is_coloured)
+        local value = painted(cells[index], column.colour and colours[cells[index]], is_coloured)
         lines[#lines + 1] = name .. (" "):rep(longest - width(column.name)) .. GAP .. value .. "\n"
       end
     end
