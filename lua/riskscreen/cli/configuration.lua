@@ -199,11 +199,16 @@ local function profile_path(name, getenv)
   return home and ("%s/riskscreen/%s.conf"):format(home, name or "default"), name ~= nil
 end
 
+-- The lines of a profile, with any line ends.
+local function lines_of(content)
+  return (content:gsub("\r\n?", "\n"):gsub("\n+$", "") .. "\n"):gmatch "([^\n]*)\n"
+end
+
 -- Lines of "name = value"; a line that begins with "#" is a comment. A line may be a key that is out of place.
 local function read_profile(values, path)
   local content, problem = files.read(path, LONGEST_PROFILE)
   local number = 0
-  for line in ((content or status.misuse("the profile cannot be read: " .. problem)) .. "\n"):gmatch "([^\n]*)\n" do
+  for line in lines_of(content or status.misuse("the profile cannot be read: " .. problem)) do
     number = number + 1
     local place = ("%s:%d"):format(path, number)
     if line:find "%S" and not line:find "^%s*#" then
@@ -293,7 +298,7 @@ function M.write(configuration, name, list)
   os.execute((prepare:format((path:gsub("'", "'\\''")))))
   status.ensure_written(files.write(path, function(content)
     local kept = ""
-    for line in (content:gsub("\n+$", "") .. "\n"):gmatch "([^\n]*)\n" do
+    for line in lines_of(content) do
       kept = kept .. (line:match(LINE) ~= name and line .. "\n" or "")
     end
     return ((kept .. added):gsub("^\n", ""))

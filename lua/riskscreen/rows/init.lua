@@ -109,9 +109,11 @@ function Rows:locate(names)
     end
     seen[own], positions[plain] = true, index
   end
+  -- In what the command has written its own columns count, beside those that were kept.
+  local is_ours = is_free and positions.reasons and positions.line
   for meaning, known in pairs(names_of) do
     local given = self.options[meaning .. "_column"]
-    for _, name in ipairs(given and { plain_name(given) } or known) do
+    for _, name in ipairs(given and { plain_name(given) } or is_ours and { meaning } or known) do
       if positions[name] and at[meaning] then
         local fault = "two columns name the %s, '%s' and '%s': --%s-column NAME says which one counts"
         return nil, fault:format(meaning, names[at[meaning]], names[positions[name]], meaning)

@@ -53,6 +53,11 @@ describe("the configuration", function()
     assert.same({ 32, "default" }, { rows.concurrency.value, rows.concurrency.source })
     local from_profile = shown({}, { XDG_CONFIG_HOME = directory })
     assert.same({ "4", path .. ":2" }, { from_profile.timeout.value, from_profile.timeout.source })
+    for _, line_end in ipairs { "\r", "\r\n" } do
+      write("default.conf", (("# ours\ntimeout = 4\n"):gsub("\n", line_end)))
+      from_profile = shown({}, { XDG_CONFIG_HOME = directory })
+      assert.same({ "4", path .. ":2" }, { from_profile.timeout.value, from_profile.timeout.source })
+    end
   end)
 
   it("reads the profile that is named, and says where it looked", function()

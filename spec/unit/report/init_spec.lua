@@ -276,6 +276,9 @@ describe("a report", function()
     assert.matches("line 1: two columns name the network, .*: %-%-network%-column NAME", err.message)
     settings.network_column = "network"
     assert.equal(1, assert(report.write(settings)).rows)
+    local own = "line,address,network,action,reasons,wallet,chain\n1,a1,eth,allow,x,w,bsc\n"
+    local first = row_of(page_of(file_of("h.csv", own)), 1)
+    assert.same({ "a1", "eth", "w" }, { first.address, first.network, first.others.wallet })
   end)
 
   it("names the lines that it cannot read, and keeps the others", function()
