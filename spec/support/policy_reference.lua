@@ -158,7 +158,7 @@ local function counterparty(policy, wanted, opponents) -- "Counterparties"
       return MAYBE
     end
     local is_reached = share(one.symbol, NO) >= wanted.share
-    return is_reached and YES or known(share(one.symbol, YES) < wanted.share, false)
+    return is_reached and YES or known(share(one.symbol, YES) < wanted.share * (1 - 1e-9), false)
   end)
 end
 

@@ -15,6 +15,7 @@ local SLICE = 1048576 -- bytes of a compiled list that are verified before other
 local SKEW = 60 -- seconds by which the machine that wrote a list may be ahead
 local ROWS = 200 -- entries that are read before other work runs
 local MAX_INVALID = 1000 -- rows that are no entries
+local RETRY = 10 -- looks between two attempts to load a file that failed: the reason may have passed
 local LATEST = "riskscreen:latest_list:" -- keys in a dict of nginx: the entries of a list, and a token
 
 local M = {}
@@ -149,7 +150,9 @@ end
 ---@return boolean loaded
 function File:refresh(pause)
   local identity, changed_at = identify(self.path)
-  if identity and identity == self.identity then
+  local is_same = identity and identity == self.identity
+  self.looks = is_same and self.looks + 1 or 0
+  if is_same and not (self.fault and self.looks % RETRY == 0) then
     return false
   end
   local list, facts = nil, changed_at

@@ -76,13 +76,15 @@ local function sums_of(relevant)
   return list
 end
 
+local ROUNDING = 1e-9 -- of a share, which rounding may have lowered
+
 local function share_reaches(share, sums)
   local lower = sums.least / (sums.least + sums.others_most)
   local upper = sums.most / (sums.most + sums.others_least)
   -- Both sums may be zero. The quotient is NaN then, both comparisons fail, and the answer is not known.
   if lower >= share then
     return true
-  elseif not sums.may_match or upper < share then
+  elseif not sums.may_match or upper < share * (1 - ROUNDING) and sums.most + sums.others_most < math.huge then
     return false
   end
   return nil

@@ -47,6 +47,25 @@ for place, files in pairs(modules) do
       return directory:path("list." .. kind)
     end
 
+    it("is tried again after a failure that has passed", function()
+      local file = assert(files.open(write("csv", 1), { kind = "deny" }))
+      write("csv", 2)
+      local open = io.open
+      io.open = function(path, ...) -- luacheck: ignore 122
+        if path == file.path then
+          return nil, path .. ": Too many open files", 24
+        end
+        return open(path, ...)
+      end
+      assert.is_false(file:refresh())
+      io.open = open -- luacheck: ignore 122
+      local looks = 0
+      repeat
+        looks = looks + 1
+      until file:refresh() or looks > 20
+      assert.equal("", file.list:find(address(2), "eth", 1))
+    end)
+
     for _, kind in ipairs { "rsl", "csv" } do
       it("is loaded again when it has changed, and only then: " .. kind, function()
         local file = assert(files.open(write(kind, 1), { kind = "deny" }))

@@ -89,6 +89,14 @@ describe("a rule on counterparties", function()
       assert.equal("block", with(condition, { large, large, opponent("in", 90) }))
     end)
 
+    it("is undetermined where rounding alone may keep it below the bound", function()
+      local most = { level = "high", share = 0.8 }
+      local list = { opponent("in", 0.1, bad), opponent("in", 0.7, bad), opponent("in", 0.2) }
+      assert.equal("unknown", with(most, list)) -- 0.1 + 0.7 is below 0.8 in doubles
+      assert.equal("unknown", with(most, { opponent("in", 1.6e308, bad), opponent("in", 0.3e308) }))
+      assert.equal("allow", with(most, { opponent("in", 0.79, bad), opponent("in", 0.21) }))
+    end)
+
     it("is undetermined when an amount or a token is absent or malformed", function()
       for _, amount in ipairs { -1, 0 / 0, math.huge, "25" } do
         assert.equal("unknown", with(condition, { opponent("in", 1, bad), opponent("in", amount) }))
