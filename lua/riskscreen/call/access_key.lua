@@ -137,6 +137,29 @@ local function replace(text, ends)
   return table.concat(pieces)
 end
 
+-- Whether a text has a form of the key once its encodings are undone, one after another. A sign may be encoded, and so
+-- may what follows it.
+local function holds_encoded(text, forms)
+  local before
+  for _ = 1, MAX_DEPTH do
+    before = text
+    for sign, spellings in pairs(encodings) do
+      for _, spelling in ipairs(spellings) do
+        text = text:gsub("%" .. sign .. spelling[1]:sub(2, -3), function(code)
+          return character_of(code, spelling[2])
+        end)
+      end
+    end
+    text = fold(text)
+    for _, form in ipairs(text ~= before and forms or {}) do
+      if text:find(form.text, 1, true) then
+        return true
+      end
+    end
+  end
+  return false
+end
+
 -- Whether a text without encoded characters has the beginning of a form of the key.
 local function has_beginning(folded, forms)
   for _, form in ipairs(forms) do
@@ -193,7 +216,8 @@ function M.redactor(key, last_key)
     for _, form in ipairs(forms) do
       steps = steps + mark(ends, foreign, form, spelled, MAX_STEPS)
     end
-    return steps > MAX_STEPS and REDACTED or replace(foreign, ends)
+    local cleaned = replace(foreign, ends)
+    return (steps > MAX_STEPS or cleaned:find "[%%\\&]" and holds_encoded(cleaned, forms)) and REDACTED or cleaned
   end
 end
 
