@@ -1,5 +1,5 @@
--- What a method is given counts as it was when the method was called: the program may use its tables again at once, and
--- a field that a table inherits is never dropped silently.
+-- A method works on a copy of the tables that it is given, so a program may use them again at once. It takes or refuses
+-- an inherited field, and never drops it silently.
 local operations = require "riskscreen.interface.operations"
 local riskscreen = require "riskscreen"
 local samples = require "spec.support.samples"

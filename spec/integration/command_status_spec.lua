@@ -13,7 +13,7 @@ local function address(name)
   return sandbox.scenario(name).address
 end
 
-local CLEAN, HACK, FAULT = address "clean-eth", address "type-hack", address "fault-500"
+local CLEAN, THEFT, FAULT = address "clean-eth", address "type-hack", address "fault-500"
 local REVIEW
 
 -- An address that the sandbox's service answers with a verdict.
@@ -46,7 +46,7 @@ describe("the status of a run over a file", function()
     assert.equal(5, status_of { CLEAN, "0x12" })
     assert.equal(5, status_of { "0x12" })
     assert.equal(1, status_of { CLEAN, "0x12", REVIEW })
-    assert.equal(2, status_of { "0x12", HACK, FAULT, REVIEW })
+    assert.equal(2, status_of { "0x12", THEFT, FAULT, REVIEW })
     assert.equal(6, status_of { FAULT, "0x12", REVIEW })
   end)
 
@@ -73,7 +73,7 @@ describe("the status of a run over a file", function()
 
   it("is the same when the complete run is looked at again", function()
     local path, output = temporary.path "in.csv", temporary.path "out.csv"
-    temporary.write(path, "address\n0x12\n" .. HACK .. "\n")
+    temporary.write(path, "address\n0x12\n" .. THEFT .. "\n")
     for _, option in ipairs { "--force", "--resume" } do
       assert.equal(2, (run { "screen", "--sandbox", "-n", "eth", "--file", path, "-o", output, option }))
     end
@@ -87,7 +87,7 @@ describe("the status of a run over a file", function()
       block = { 0, 0, 0, 2 },
     } do
       local found = {}
-      for index, text in ipairs { "0x12", REVIEW, FAULT, HACK } do
+      for index, text in ipairs { "0x12", REVIEW, FAULT, THEFT } do
         found[index] = status_of({ CLEAN, text }, "--fail-on", level)
       end
       assert.same(expected, found, level)
@@ -102,7 +102,7 @@ describe("the status of addresses and transactions", function()
     assert.equal(6, (run(tables.concat(arguments, { FAULT }))))
     assert.equal(6, (run(tables.concat(arguments, { FAULT, "0x12" }))))
     assert.equal(3, (run(tables.concat(arguments, { "0x12" }))))
-    assert.equal(2, (run(tables.concat(arguments, { FAULT, HACK }))))
+    assert.equal(2, (run(tables.concat(arguments, { FAULT, THEFT }))))
     assert.equal(0, (run(tables.concat(arguments, { "0x12", "--fail-on", "block" }))))
   end)
 
@@ -110,7 +110,8 @@ describe("the status of addresses and transactions", function()
     local status, _, err = run { "blacklist", "add", "x interrupted!", "-n", "eth", "--sandbox" }
     assert.equal(4, status, err)
     assert.matches("x interrupted!", err, 1, true)
-    status, _, err = run { "call", "getAddressRisk", "address=" .. CLEAN, "address=" .. HACK, "-n", "eth", "--sandbox" }
+    status, _, err =
+      run { "call", "getAddressRisk", "address=" .. CLEAN, "address=" .. THEFT, "-n", "eth", "--sandbox" }
     assert.equal(4, status)
     assert.matches("address is given twice", err, 1, true)
     status, _, err = run { "score", CLEAN, "-n", "eth", "--sandbox" }
