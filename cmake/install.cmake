@@ -1,11 +1,20 @@
 # What `cmake --install` installs, besides the C modules. Several Luas can share a prefix: their files have names of their
 # own, or are the same for all.
 
-# The component `library` is what a Lua loads: ./dev install.
-install(DIRECTORY lua/riskscreen DESTINATION ${RISKSCREEN_INSTALL_LMOD} COMPONENT library
-  FILES_MATCHING PATTERN "*.lua" PATTERN "report/page/*")
+# Each room is a component. What a Lua loads besides the command is in four of them: ./dev install.
+include(cmake/rooms.cmake)
+foreach(room ${riskscreen_rooms})
+  foreach(name ${room_${room}})
+    if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/lua/riskscreen/${name})
+      install(DIRECTORY lua/riskscreen/${name} DESTINATION ${RISKSCREEN_INSTALL_LMOD}/riskscreen COMPONENT ${room}
+        FILES_MATCHING PATTERN "*.lua" PATTERN "report/page/*")
+    else()
+      install(FILES lua/riskscreen/${name}.lua DESTINATION ${RISKSCREEN_INSTALL_LMOD}/riskscreen COMPONENT ${room})
+    endif()
+  endforeach()
+endforeach()
 
-install(FILES docs/riskscreen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES docs/riskscreen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
 
 # Files that name the prefix, which `cmake --install --prefix` may change, are made when they are installed.
 set(variables PROJECT_SOURCE_DIR PROJECT_BINARY_DIR CMAKE_INSTALL_DATADIR RISKSCREEN_INSTALL_BINDIR RISKSCREEN_INSTALL_LMOD RISKSCREEN_INSTALL_CMOD
@@ -14,7 +23,7 @@ set(settings "")
 foreach(variable ${variables})
   string(APPEND settings "set(${variable} [==[${${variable}}]==])\n")
 endforeach()
-install(CODE "${settings}include([==[${PROJECT_SOURCE_DIR}/cmake/install_command.cmake]==])")
+install(CODE "${settings}include([==[${PROJECT_SOURCE_DIR}/cmake/install_command.cmake]==])" COMPONENT command)
 
 if(RISKSCREEN_STATIC)
   install(TARGETS riskscreen EXPORT riskscreen ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

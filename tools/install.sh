@@ -8,8 +8,11 @@ prefix=${2:-/usr/local}
 umask 022 # nginx's workers are another user
 sudo=
 [ -w "$prefix" ] || [ ! -e "$prefix" ] || [ "$(id -u)" = 0 ] || sudo=sudo
-$sudo cmake --install "build/$lua" --prefix "$prefix" --component library >"build/$lua.install.log" || {
-  cat "build/$lua.install.log" >&2
-  exit 1
-}
+: >"build/$lua.install.log"
+for room in library sandbox durable gate; do
+  $sudo cmake --install "build/$lua" --prefix "$prefix" --component $room >>"build/$lua.install.log" || {
+    cat "build/$lua.install.log" >&2
+    exit 1
+  }
+done
 say "Installed below $prefix"

@@ -1,9 +1,10 @@
--- Checks the layers of lua/ and csrc/: `lua5.4 tools/layers.lua` prints each fault with its line and how to mend it.
+-- Checks the rooms and layers of lua/ and csrc/: `lua5.4 tools/layers.lua` prints each fault and how to mend it.
 -- ./dev lint runs it; docs/architecture.md draws the layers.
 
 local M = {}
 
 ---@class riskscreen.LayerRules
+---@field rooms string the text of cmake/rooms.cmake
 ---@field layers string[][] the components of lua/riskscreen, lowest layer first; imports go down only
 ---@field sideways table<string, string> imports between two components of one layer, each with the reason
 ---@field open table<string, string> modules that another folder imports although the folder has a face, with the reason
@@ -12,8 +13,16 @@ local M = {}
 ---@field nginx_aware table<string, string> modules outside those components that may name `ngx`, each with the reason
 ---@field known string[] keys of faults that are tolerated until they are mended
 
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read "*a"
+  file:close()
+  return text
+end
+
 ---@type riskscreen.LayerRules
 M.rules = {
+  rooms = read "cmake/rooms.cmake",
   layers = {
     { "version", "util" },
     { "json", "errors" },
@@ -29,7 +38,6 @@ M.rules = {
   sideways = {
     ["util -> version"] = "the core must be of the same version",
     ["interface -> address"] = "a subject of a request or a reply is an address",
-    ["client -> watch"] = "client:watch makes one",
     ["client -> kyt"] = "the methods of client.kyt are a component of their own",
     ["init -> sandbox"] = "riskscreen.sandbox is loaded at its first use",
   },
@@ -221,6 +229,24 @@ local function ranks_of(rules)
   return ranks
 end
 
+-- The room of each component, and by room the rooms that it needs.
+local function rooms_of(text)
+  local lists, rooms, needs = {}, {}, {}
+  for name, list in text:gmatch "set%(([%w_]+)%s+([^)]*)%)" do
+    lists[name] = list
+  end
+  for room in (lists.riskscreen_rooms or ""):gmatch "%S+" do
+    needs[room] = { [room] = true }
+    for component in lists["room_" .. room]:gmatch "%S+" do
+      rooms[component] = room
+    end
+    for needed in (lists["room_" .. room .. "_needs"] or ""):gmatch "%S+" do
+      needs[room][needed] = true
+    end
+  end
+  return rooms, needs
+end
+
 -- The state of one check: the tree, the rules, the faults found and which exceptions were needed.
 local Check = {}
 Check.__index = Check
@@ -262,6 +288,25 @@ function Check:layer(module, import)
   end
 end
 
+-- `riskscreen` itself names modules of all rooms, and loads them when they are first named.
+function Check:room(module, import)
+  local from = self.rooms[M.component_of(module.name)]
+  local to = self.rooms[M.component_of(import.name)]
+  local message
+  if not from then
+    message = ("%s is in no room; add its folder to cmake/rooms.cmake"):format(module.name)
+  elseif module.name ~= "riskscreen" and to and not self.room_needs[from][to] then
+    message = ("the room `%s` does not need the room `%s` of %s; take what it needs as an argument"):format(
+      from,
+      to,
+      import.name
+    )
+  end
+  if message then
+    self:fault(module.path, import.line, "room: " .. short(module.name) .. " -> " .. short(import.name), message)
+  end
+end
+
 -- The face that another folder has to import instead of one of a folder's modules.
 function Check:face_of(from, to)
   local folder = "riskscreen"
@@ -281,6 +326,7 @@ function Check:imports(module)
     local name = import.name
     if self.modules[name] then
       self:layer(module, import)
+      self:room(module, import)
       -- riskscreen itself is the face of everything: it passes on what users need.
       local face = module.name ~= "riskscreen" and self:face_of(module.name, name)
       if face then
@@ -410,8 +456,11 @@ end
 ---@return table[] faults each with path, line, key and message
 function M.check(files, rules)
   rules = rules or M.rules
+  local rooms, room_needs = rooms_of(rules.rooms)
   local check = setmetatable({
     rules = rules,
+    rooms = rooms,
+    room_needs = room_needs,
     ranks = ranks_of(rules),
     modules = M.modules(files),
     faults = {},
@@ -451,9 +500,7 @@ function M.read()
   local files = {}
   local names = assert(io.popen "find lua csrc -name '*.lua' -o -name '*.c' -o -name '*.h'")
   for path in names:lines() do
-    local file = assert(io.open(path, "rb"))
-    files[path] = file:read "*a"
-    file:close()
+    files[path] = read(path)
   end
   names:close()
   return files

@@ -360,6 +360,12 @@ function riskscreen.score_policy(given) end
 ---@return riskscreen.Run
 function riskscreen.map(source, body, given) end
 
+---Screens the same addresses again and again, and reports what has changed.
+---@param client riskscreen.Client
+---@param request riskscreen.WatchRequest
+---@return riskscreen.Watch
+function riskscreen.watch(client, request) end
+
 ---The canonical spelling of a text that is an address of a network.
 ---@param address any
 ---@param network any
@@ -491,11 +497,6 @@ function riskscreen_Client:screen_all(request) end
 ---@param results riskscreen.LookupResults|table
 ---@return riskscreen.Decision
 function riskscreen_Client:decide(results) end
-
----Screens the same addresses again and again, and reports what has changed.
----@param request riskscreen.WatchRequest
----@return riskscreen.Watch
-function riskscreen_Client:watch(request) end
 
 ---Calls an operation by the interface's own name.
 ---@param name string

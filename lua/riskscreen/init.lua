@@ -13,6 +13,7 @@ local version = require "riskscreen.version"
 local functions = {
   map = { module = "riskscreen.client.map", name = "map" },
   score_policy = { module = "riskscreen.policy.score", name = "new" },
+  watch = { module = "riskscreen.watch", name = "new" },
 }
 
 -- Modules that are loaded when they are first named: few programs need them.
@@ -45,7 +46,15 @@ local M = {
 return setmetatable(M, {
   __index = function(self, name)
     local late = functions[name]
-    local value = late and require(late.module)[late.name] or modules[name] and require(modules[name])
+    local module = late and late.module or modules[name]
+    if not module then
+      return nil
+    end
+    local found, value = pcall(require, module)
+    if not found then
+      error(require("riskscreen.util.missing").explain(value) or value, 2)
+    end
+    value = late and value[late.name] or value
     rawset(self, name, value)
     return value
   end,

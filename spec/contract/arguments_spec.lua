@@ -183,13 +183,13 @@ describe("arguments of a wrong type", function()
     end,
     ["a watch"] = function()
       local client = with_client()()
-      return client:watch {
+      return riskscreen.watch(client, {
         source = {},
         network = "eth",
         store = riskscreen.store.memory {},
         name = "test",
         on_change = function() end,
-      }
+      })
     end,
     ["a store in memory"] = function()
       return riskscreen.store.memory {}

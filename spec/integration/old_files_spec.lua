@@ -135,12 +135,12 @@ describe("a file of version 0.1.0", function()
     it("has the verdicts of a watch, so that nothing is reported as new", function()
       local store = assert(riskscreen.store.sqlite(directory .. "/store.db"))
       local bad, clean = riskscreen.sandbox.scenario "type-sanction", riskscreen.sandbox.scenario "clean-eth"
-      local watch = riskscreen.sandbox.client {}:watch {
+      local watch = riskscreen.watch(riskscreen.sandbox.client {}, {
         source = { bad.address, clean.address },
         network = "eth",
         store = store,
         on_change = function() end,
-      }
+      })
       local summary = watch:once()
       assert.same({ 2, 0 }, { summary.screened, summary.changed })
       store:close()
@@ -235,13 +235,13 @@ describe("what version 0.9.0 has kept", function()
     end
     local store = assert(riskscreen.store.sqlite(directory .. "/watch.db"))
     local function watch(more)
-      return riskscreen.sandbox.client(more):watch {
+      return riskscreen.watch(riskscreen.sandbox.client(more), {
         source = source,
         store = store,
         on_change = function(change)
           changes[#changes + 1] = change
         end,
-      }
+      })
     end
     local summary = assert(watch():once())
     assert.same({ 2, 0, true }, { summary.screened, summary.changed, summary.finished })

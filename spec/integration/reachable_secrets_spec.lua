@@ -87,14 +87,14 @@ describe("no field leads to a secret", function()
     leads_to_nothing(journal, riskscreen.journal.store(riskscreen.store.memory {}, { key = SECRET }))
     local client_store = riskscreen.store.memory {}
     local client = new_client { journal = journal, store = client_store }
-    local watch = client:watch {
+    local watch = riskscreen.watch(client, {
       name = "w",
       every = 3600,
       store = client_store,
       network = "eth",
       source = { clean.address },
       webhook = { url = "http://127.0.0.1:1/", secret = SECRET },
-    }
+    })
     leads_to_nothing(watch, client)
     journal:close()
     os.remove(path)

@@ -114,13 +114,13 @@ describe("every verb that reads rows", function()
       list[#list + 1] = subject(request.address, request.network)
       return seen(self, request)
     end
-    local watch = client:watch {
+    local watch = riskscreen.watch(client, {
       source = path,
       network = "eth",
       store = store.memory(),
       rate = 1000,
       on_change = function() end,
-    }
+    })
     local summary, err = watch:once()
     return summary and table.concat(list, "\n") or refusal(err.message)
   end

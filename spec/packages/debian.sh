@@ -13,7 +13,8 @@ SCRIPT
 BARE_OUT=$work/build/deb sh tools/bare.sh "$work/script"
 
 # The same packages with a lower version.
-for file in "$work"/build/deb/lua-riskscreen_*.deb "$work"/build/deb/riskscreen_*.deb; do
+for name in lua-riskscreen lua-riskscreen-sandbox lua-riskscreen-durable riskscreen; do
+  file=$(echo "$work/build/deb/${name}"_*.deb)
   dpkg-deb -R "$file" "$work/package"
   sed -i 's/0\.[0-9]*\.[0-9]*-1/0.1.0-1/' "$work/package/DEBIAN/control"
   dpkg-deb -b "$work/package" "$work/old/"
@@ -29,6 +30,17 @@ SCRIPT
   section "Debian packages"
   cat <<'SCRIPT'
 [ "$(dpkg-query -W -f '${Version}' lua-riskscreen)" != 0.1.0-1 ]
+# A room that is not installed is named with its package.
+[ ! -e /usr/share/lua/5.4/riskscreen/nginx ]
+lua5.4 -e 'require "riskscreen.nginx.gate"' 2>/dev/null && exit 1
+dpkg --remove --force-depends lua-riskscreen-sandbox
+lua5.4 -e 'return require("riskscreen").sandbox' 2>&1 | grep 'apt install lua-riskscreen-sandbox'
+status=0
+riskscreen screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth >/root/missing 2>&1 || status=$?
+[ $status = 4 ]
+grep 'apt install lua-riskscreen-sandbox' /root/missing
+apt-get install -q ./build/deb/lua-riskscreen-sandbox_*.deb ./build/deb/lua-riskscreen-gate_*.deb
+[ -s /usr/share/lua/5.1/riskscreen/nginx/gate.lua ]
 grep -q '^# written by the operator' /etc/riskscreen/watch.env
 [ "$(stat -c %a /etc/riskscreen/watch.env)" = 600 ]
 [ -s /lib/systemd/system/riskscreen-webhook.service ]
@@ -52,7 +64,7 @@ host-build/host
 mkdir -p /var/lib/private/riskscreen
 echo '{}' >/var/lib/private/riskscreen/events.jsonl
 echo address >/var/lib/private/riskscreen/customers.csv
-apt-get purge -q riskscreen lua-riskscreen lua-riskscreen-dev
+apt-get purge -q riskscreen 'lua-riskscreen*'
 [ "$(ls /var/lib/private/riskscreen)" = customers.csv ]
 rm -r /var/lib/private/riskscreen
 left=$(find / -xdev -name '*riskscreen*' ! -path '/root/*' ! -path '/proc/*')
@@ -64,7 +76,8 @@ sh tools/bare.sh "$work/script" "$work/build" "$work/old" spec examples
 # The services, started by systemd: in a container, and then in a chroot inside it. The container has namespaces, cgroups and
 # devices of its own, so systemd cannot change this machine's.
 cat >"$work/script" <<'SCRIPT'
-apt-get install -q ./build/deb/lua-riskscreen_*.deb ./build/deb/riskscreen_*.deb systemd curl busybox lua-dbi-sqlite3 lua-expat
+apt-get install -q ./build/deb/lua-riskscreen_*.deb ./build/deb/lua-riskscreen-sandbox_*.deb ./build/deb/lua-riskscreen-durable_*.deb \
+  ./build/deb/riskscreen_*.deb systemd curl busybox lua-dbi-sqlite3 lua-expat
 sed -i 's/^#RISKSCREEN_WEBHOOK_SECRET=.*/RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef/' /etc/riskscreen/webhook.env
 cat >>/etc/riskscreen/watch.env <<TEXT
 RISKSCREEN_BASE_URL=http://127.0.0.1:8081

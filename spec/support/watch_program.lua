@@ -19,7 +19,7 @@ local addresses = {}
 for index = 1, 60 do
   addresses[index] = ("0x%040x"):format(index)
 end
-local watch = client:watch {
+local watch = riskscreen.watch(client, {
   source = addresses,
   network = "eth",
   store = store,
@@ -27,7 +27,7 @@ local watch = client:watch {
   on_change = function(change)
     print(("change %s %s %s"):format(change.id, change.address, change.action))
   end,
-}
+})
 local summary, err
 repeat -- in Redis the lock outlives a killed program for a moment
   summary, err = watch:once()

@@ -28,6 +28,23 @@ describe("require 'riskscreen'", function()
     assert.is_true(count <= 60, count .. " modules")
   end)
 
+  it("names the package of a room that is not installed, at the caller's line", function()
+    local interpreter = os.getenv "RISKSCREEN_LUA" or "lua5.4"
+    local program = [[local riskscreen = require "riskscreen", require "riskscreen.util.missing"
+      package.path, package.cpath = "", ""
+      print(select(2, pcall(function() return riskscreen.store end)))]]
+    local path = os.tmpname()
+    local file = assert(io.open(path, "w"))
+    file:write(program)
+    file:close()
+    local pipe = assert(io.popen(interpreter .. " " .. path))
+    local output = pipe:read "*l"
+    pipe:close()
+    os.remove(path)
+    assert.matches(":3: the Lua module riskscreen.store is not installed for ", output, 1, true)
+    assert.matches(": apt install lua-riskscreen-durable", output, 1, true)
+  end)
+
   it("knows no other names", function()
     assert.is_nil(riskscreen.nothing_of_this_name)
   end)

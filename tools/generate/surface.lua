@@ -43,6 +43,7 @@ return {
       fn("riskscreen.policy", "M.new", "policy/init.lua"),
       fn("riskscreen.score_policy", "M.new", "policy/score.lua"),
       fn("riskscreen.map", "M.map", "client/map.lua"),
+      fn("riskscreen.watch", "M.new", "watch/init.lua"),
       fn("riskscreen.address.validate", "M.validate", "address/init.lua"),
       fn("riskscreen.address.normalize", "M.normalize", "address/init.lua"),
       fn("riskscreen.address.networks_of", "M.networks_of", "address/init.lua"),
@@ -57,7 +58,6 @@ return {
       fn("client:screen", "Client:screen"),
       fn("client:screen_all", "Client:screen_all"),
       fn("client:decide", "Client:decide", "client/screen.lua"),
-      fn("client:watch", "Client:watch"),
       fn("client:call", "Client:call"),
       fn("client:request", "Client:request"),
       fn("client:stats", "Client:stats"),
@@ -256,7 +256,7 @@ return {
   },
   {
     title = "Watch",
-    intro = "`client:watch` returns a watch.",
+    intro = "`riskscreen.watch` returns a watch.",
     functions = {
       fn("watch:once", "Watch:once"),
       fn("watch:run", "Watch:run"),

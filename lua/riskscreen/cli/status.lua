@@ -141,7 +141,8 @@ function M.of_failure(failure)
     local is_usage = is_missing or failure.kind == "invalid_argument"
     return is_usage and M.usage or M.of_decision("unknown", failure.kind), message, is_missing
   end
-  return M.unknown, missing.explain(message) or "failed: " .. message
+  local lacking = missing.explain(message)
+  return lacking and M.usage or M.unknown, lacking or "failed: " .. message, lacking and true
 end
 
 return M

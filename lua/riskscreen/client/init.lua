@@ -112,15 +112,6 @@ function Client:request(method, path, call_options)
   return calls.request(state, name, method, path, checked)
 end
 
----Screens the same addresses again and again, and reports what has changed.
----@param request riskscreen.WatchRequest
----@return riskscreen.Watch
-function Client:watch(request)
-  local state = calls.state_of(self) or error("call it with a colon: client:watch { … }", 2)
-  local watch, misuse = require("riskscreen.watch").new(self, state, request)
-  return watch or error(misuse, 2)
-end
-
 ---The client's counters and latency histograms, and the status of its rate limit and circuit breaker.
 ---@return table
 function Client:stats()

@@ -12,16 +12,31 @@ local packages = {
   libmicrohttpd = "libmicrohttpd12",
 }
 
+-- The packages of this library besides `lua-riskscreen`, by the folders of their rooms.
+local rooms = {
+  sandbox = "lua-riskscreen-sandbox",
+  store = "lua-riskscreen-durable",
+  journal = "lua-riskscreen-durable",
+  queue = "lua-riskscreen-durable",
+  watch = "lua-riskscreen-durable",
+  webhook = "lua-riskscreen-durable",
+  redis = "lua-riskscreen-durable",
+  nginx = "lua-riskscreen-gate",
+  cli = "riskscreen",
+  report = "riskscreen",
+}
+
 local built_with = {
   ["riskscreen.hiredis"] = "libhiredis-dev",
   ["riskscreen.server"] = "libmicrohttpd-dev",
 }
 
-local M = {}
+local M = { rooms = rooms }
 
 local function remedy(name)
-  if packages[name] then
-    return (": apt install %s"):format(packages[name])
+  local package_name = packages[name] or rooms[name:match "^riskscreen%.([%w_]+)"]
+  if package_name then
+    return (": apt install %s"):format(package_name)
   elseif built_with[name] then
     return (": build the library with %s"):format(built_with[name])
   end
@@ -39,7 +54,8 @@ function M.explain(failure)
     return ("%s needs %s, which is not installed%s"):format(module, library, remedy(library:match "^[^.]+"))
   end
   local module = message:match "module '([^']+)' not found"
-  return module and ("the Lua module %s is not installed for %s%s"):format(module, _VERSION, remedy(module))
+  local told = message:match "the Lua module %S+ is not installed for .*"
+  return told or module and ("the Lua module %s is not installed for %s%s"):format(module, _VERSION, remedy(module))
 end
 
 return M

@@ -1,4 +1,4 @@
--- client:watch: screens the same addresses again and again, and reports what has changed. The store holds the last
+-- riskscreen.watch: screens the same addresses again and again, and reports what has changed. The store holds the last
 -- verdict of each address, the place in the cycle, and changes that are not delivered yet.
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
@@ -527,22 +527,23 @@ local function webhook_sender(settings, runtime, clock)
   end
 end
 
----A watch of a client.
+---Screens the same addresses again and again, and reports what has changed.
 ---@param client riskscreen.Client
----@param state { runtime: table, clock: fun(): number } of the client
 ---@param request riskscreen.WatchRequest
----@return riskscreen.Watch|nil
----@return string|nil misuse
-function M.new(client, state, request)
+---@return riskscreen.Watch
+function M.new(client, request)
+  local state = calls.state_of(client) or error("watch: the first argument must be a client", 2)
   local checked, problem = check.options(M.options, request)
   if not checked then
-    return nil, "watch: " .. problem.message
+    error("watch: " .. problem.message, 2)
   elseif not (checked.on_change or checked.webhook) then
-    return nil, "watch: on_change or webhook must say where changes go"
+    error("watch: on_change or webhook must say where changes go", 2)
+  elseif checked.webhook and not state.runtime.transport then
+    error("watch: the client's runtime has no transport for the webhook", 2)
   end
-  problem = calls.identity.problem(calls.state_of(client), true)
+  problem = calls.identity.problem(state, true)
   if problem then
-    return nil, "watch: store " .. problem
+    error("watch: store " .. problem, 2)
   end
   local prefix = "watch:" .. checked.name
   local self = setmetatable({
@@ -561,9 +562,6 @@ function M.new(client, state, request)
     self.outboxes[1] = outboxes.new(self.store, prefix .. ":call", checked.on_change)
   end
   if checked.webhook then
-    if not state.runtime.transport then
-      return nil, "watch: the client's runtime has no transport for the webhook"
-    end
     local send = webhook_sender(checked.webhook, state.runtime, state.clock)
     self.outboxes[#self.outboxes + 1] = outboxes.new(self.store, prefix .. ":webhook", function(change, body)
       return send(change.id, body)

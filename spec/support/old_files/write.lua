@@ -36,12 +36,12 @@ local keeping = riskscreen.sandbox.client { store = store }
 local payout = { network = "eth", hash = "0x5f16", direction = "sent", customId = "payout-4" }
 local transaction = assert(keeping.kyt:submit(payout))
 write("ticket.txt", transaction:ticket())
-local watch = keeping:watch {
+local watch = riskscreen.watch(keeping, {
   source = { riskscreen.sandbox.scenario("type-sanction").address, riskscreen.sandbox.scenario("clean-eth").address },
   network = "eth",
   store = store,
   on_change = function() end,
-}
+})
 assert(watch:once())
 store:close()
 
@@ -50,10 +50,10 @@ local watched = assert(riskscreen.store.sqlite(path_of "watch.db"))
 local sanctioned, hacked = riskscreen.sandbox.scenario "type-sanction", riskscreen.sandbox.scenario "type-hack"
 local source = { { address = sanctioned.address, network = "ethereum" }, { address = hacked.address, network = "eth" } }
 local function nothing() end
-local first = keeping:watch { source = source, store = watched, on_change = nothing }
+local first = riskscreen.watch(keeping, { source = source, store = watched, on_change = nothing })
 assert(first:once())
 local second
-second = keeping:watch {
+second = riskscreen.watch(keeping, {
   source = function()
     local index = 0
     return function()
@@ -66,7 +66,7 @@ second = keeping:watch {
   end,
   store = watched,
   on_change = nothing,
-}
+})
 assert(second:once())
 watched:close()
 

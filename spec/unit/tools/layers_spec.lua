@@ -2,6 +2,8 @@ local layers = require "tools.layers"
 
 local function rules(changes)
   local made = {
+    rooms = "set(riskscreen_rooms library gate)\nset(room_library init util json address call)\nset(room_gate nginx)"
+      .. "\nset(room_gate_needs library)",
     layers = { { "util" }, { "json", "address" }, { "call" }, { "nginx", "init" } },
     sideways = {},
     open = {},
@@ -112,6 +114,25 @@ describe("the check of the layers", function()
       ["lua/riskscreen/call/init.lua"] = import "riskscreen.new",
     }
     assert.same({ "lua/riskscreen/call/init.lua:1: layer: call -> new" }, faults_of(texts))
+  end)
+
+  it("refuses an import of a room that is not needed, except for the names of riskscreen itself", function()
+    local changes = {
+      rooms = "set(riskscreen_rooms library durable)\nset(room_library init util json nginx)\n"
+        .. "set(room_durable\n  address call)",
+    }
+    local texts = { ["lua/riskscreen/init.lua"] = import "riskscreen.call" }
+    assert.same({}, faults_of(texts, changes))
+    texts["lua/riskscreen/nginx/gate.lua"] = import "riskscreen.call"
+    assert.same({ "lua/riskscreen/nginx/gate.lua:1: room: nginx.gate -> call" }, faults_of(texts, changes))
+    changes.rooms = changes.rooms .. "\nset(room_library_needs durable)"
+    assert.same({}, faults_of(texts, changes))
+  end)
+
+  it("refuses a component without a room", function()
+    local texts = { ["lua/riskscreen/call/init.lua"] = import "riskscreen.json" }
+    local changes = { rooms = "set(riskscreen_rooms library)\nset(room_library init util json)" }
+    assert.same({ "lua/riskscreen/call/init.lua:1: room: call -> json" }, faults_of(texts, changes))
   end)
 
   it("refuses a module that does not exist", function()

@@ -21,6 +21,22 @@ describe("what is missing", function()
     assert.equal(found, missing.explain(message))
   end)
 
+  it("is named with the package of its room, as cmake/rooms.cmake divides them", function()
+    local file = assert(io.open "cmake/rooms.cmake")
+    local text, rooms = file:read "*a", {}
+    file:close()
+    local package_of = { sandbox = "lua-riskscreen-sandbox", durable = "lua-riskscreen-durable" }
+    package_of.gate, package_of.command = "lua-riskscreen-gate", "riskscreen"
+    for room, package_name in pairs(package_of) do
+      for folder in text:match("set%(room_" .. room .. "%s+([^)]*)%)"):gmatch "%S+" do
+        rooms[folder] = package_name
+      end
+    end
+    assert.same(rooms, missing.rooms)
+    local found = missing.explain "module 'riskscreen.watch' not found:\n\tno field"
+    assert.matches("apt install lua-riskscreen-durable", found, 1, true)
+  end)
+
   it("is nothing in another failure", function()
     assert.is_nil(missing.explain "attempt to index a nil value")
   end)

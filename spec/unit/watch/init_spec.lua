@@ -41,7 +41,7 @@ local function watch_of(world, request)
   request.on_change = request.on_change or function(change)
     world.changes[#world.changes + 1] = change
   end
-  return world.client:watch(request)
+  return riskscreen.watch(world.client, request)
 end
 
 local function told(world)
@@ -662,7 +662,7 @@ describe("a watch", function()
       ["webhook.url must be"] = { source = {}, store = world.store, webhook = { url = "x", secret = ("s"):rep(16) } },
       ["at least 16 bytes"] = { source = {}, store = world.store, webhook = { url = "https://x", secret = "s" } },
     } do
-      local ok, problem = pcall(world.client.watch, world.client, request)
+      local ok, problem = pcall(riskscreen.watch, world.client, request)
       assert.is_false(ok)
       assert.matches(message, problem, 1, true)
     end

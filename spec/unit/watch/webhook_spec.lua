@@ -56,7 +56,7 @@ describe("the webhook of a watch", function()
 
   local function watch_of(store, problems, clock)
     local client = riskscreen.sandbox.client { clock = clock }
-    return client:watch {
+    return riskscreen.watch(client, {
       source = { riskscreen.sandbox.scenario("type-hack").address },
       network = "eth",
       store = store,
@@ -64,7 +64,7 @@ describe("the webhook of a watch", function()
       on_failure = function(message)
         table.insert(problems, message)
       end,
-    }
+    })
   end
 
   it("posts a change as JSON, with its id and a signature over the time and the body", function()

@@ -11,9 +11,9 @@ local status = require "riskscreen.cli.status"
 local rows = require "riskscreen.rows"
 local store = require "riskscreen.store"
 local tables = require "riskscreen.util.tables"
-local watch_options = require("riskscreen.watch").options
+local watches = require "riskscreen.watch"
 
-local picked = option_of.pick(watch_options, { "rate", "daily_cap", "name" })
+local picked = option_of.pick(watches.options, { "rate", "daily_cap", "name" })
 
 -- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE. The status
 -- is written to a file: Lua 5.1 and LuaJIT do not report how the program of a pipe has ended.
@@ -84,7 +84,7 @@ local function run(context)
     end,
   })
   local function watch_in(kept)
-    local made, watch = pcall(client.watch, client, rows.options_of(options, tables.merge(request, { store = kept })))
+    local made, watch = pcall(watches.new, client, rows.options_of(options, tables.merge(request, { store = kept })))
     return made and watch or status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
   end
   local trial = watch_in(store.memory()) -- a mistake must not leave a state behind
