@@ -2,6 +2,7 @@
 -- With --check it changes nothing and fails if one of them is out of date.
 package.path = "tools/?.lua;" .. package.path
 
+local assumptions = require "riskscreen.sandbox.assumptions"
 local annotations = require "generate.annotations"
 local commands = require "riskscreen.cli.commands"
 local errors = require "riskscreen.errors"
@@ -101,6 +102,23 @@ local function scenario_table()
   return markdown.table({ "scenario", "network", "address", "what the sandbox answers" }, rows)
 end
 
+local function assumption_table()
+  local rows = {}
+  for _, assumption in ipairs(assumptions.list) do
+    local others = {}
+    for index = 2, #assumption.values do
+      others[index - 1] = "`" .. tostring(assumption.values[index]) .. "`"
+    end
+    local set = assumption.set and "`" .. assumption.set:format "…" .. "`" or ""
+    local assumed = "`" .. tostring(assumption.values[1]) .. "`"
+    rows[#rows + 1] = { "`" .. assumption.name .. "`", assumption.doc, assumed, table.concat(others, ", "), set }
+  end
+  return markdown.table(
+    { "name in a profile", "what is open", "assumed", "other values, such as", "what to set" },
+    rows
+  )
+end
+
 local function verb_table()
   local rows = {}
   for _, command in ipairs(commands.list()) do
@@ -182,6 +200,7 @@ generated["docs/queue.md"] = page("docs/queue.md", {
   worker = markdown.options(queue.worker_options, true),
 })
 generated["docs/redis.md"] = page("docs/redis.md", { redis = markdown.options(redis.options, true) })
+generated["docs/assumptions.md"] = page("docs/assumptions.md", { assumptions = assumption_table() })
 generated["docs/sandbox.md"] = page("docs/sandbox.md", {
   faults = markdown.options(faults.fields, true),
   deliver = markdown.options(webhooks.fields),

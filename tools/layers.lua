@@ -58,6 +58,7 @@ M.rules = {
     ["riskscreen.call.stats"] = "nginx adds up the same figures",
     ["riskscreen.nginx.cache.dict"] = "the purges of a fleet raise floors for the same buckets of addresses",
     ["riskscreen.nginx.metrics.status"] = "the gate serves the status page, and the metrics know nothing of it",
+    ["riskscreen.sandbox.assumptions"] = "the doctor measures them, and a profile of the sandbox imitates them",
     ["riskscreen.json.kept"] = "what is kept has one encoding, which most programs need not load",
     ["riskscreen.kyt.submission"] = "the inbox asks which events belong to a submission",
     ["riskscreen.webhook.inbox"] = "nginx makes an inbox over a shared dict",

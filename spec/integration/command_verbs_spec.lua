@@ -403,6 +403,21 @@ describe("riskscreen doctor", function()
     assert.matches("connection,failed,", output, 1, true)
     assert.is_nil(output:find("sandbox-key", 1, true))
   end)
+
+  it(
+    "measures what the interface leaves open, within its budget, and writes a profile that the sandbox takes",
+    function()
+      local path = directory .. "/profile.json"
+      local output, status = shell("riskscreen doctor --assumptions --budget 7 --csv --imitation " .. path .. " 2>&1")
+      assert.equal(0, status, output)
+      assert.matches("7 requests were sent", output, 1, true)
+      assert.matches("the spelling of an address in an answer,as asked,as asked,as assumed", output, 1, true)
+      assert.matches("final,1003,,not known,", output, 1, true)
+      assert.is_truthy(riskscreen.sandbox.client { profile = path })
+      assert.equal(4, select(2, shell "riskscreen doctor --write"))
+      assert.equal(4, select(2, shell "riskscreen doctor --assumptions --budget 0"))
+    end
+  )
 end)
 
 describe("riskscreen call", function()

@@ -380,6 +380,9 @@ function M.raw(method, path, settings, options)
   end
   local request
   request, err = finish(method, options.body, nil, method == "GET", options, settings)
+  if request then
+    request.keep_null = options.keep_null or nil
+  end
   return request, err or target
 end
 

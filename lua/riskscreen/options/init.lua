@@ -52,6 +52,7 @@ M.map = {
 M.request = tables.concat({
   build.dictionary("query", http.query, "Query parameters: names to strings, numbers or booleans."),
   build.checked("body", "table|string|number|boolean", tables.deep_copy, "The body, sent as JSON."),
+  build.flag("keep_null", false, "Whether null members of the answer's objects are kept."),
 }, of_any_call)
 
 return M

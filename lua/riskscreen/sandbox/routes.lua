@@ -2,6 +2,7 @@
 -- the sandbox's own. Its clients are preset to them; the real service's have to be configured.
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
+local profiles = require "riskscreen.sandbox.profile"
 local tables = require "riskscreen.util.tables"
 local unescape = require("riskscreen.util.text").unescape
 
@@ -117,11 +118,13 @@ local function typed(parameter, value)
   return value
 end
 
-local function read_query(operation, query)
-  local known = {}
+local function read_query(operation, query, profile)
+  local known, names, renamed = {}, profile and profiles.usage_names(profile) or usage_names, {}
   for _, parameter in ipairs(operation.parameters) do
     if parameter.place == "query" then
-      known[usage_names[parameter.setting] or parameter.name] = parameter
+      local wire = names[parameter.setting]
+      known[wire or parameter.name] = parameter
+      renamed[parameter.name] = wire ~= nil and wire ~= parameter.name
     end
   end
   local parameters = {}
@@ -130,10 +133,14 @@ local function read_query(operation, query)
     name, value = unescape(name), unescape(value)
     local parameter = known[name]
     local key = parameter and parameter.name or name
-    if parameters[key] ~= nil then
+    local is_ignored = not parameter and profile and profile.unknown_name == "ignored"
+    if renamed[name] and not parameter and not is_ignored then
+      return nil, name .. " is unknown"
+    elseif parameters[key] ~= nil and not is_ignored then
       return nil, name .. " is given twice"
+    elseif not is_ignored then
+      parameters[key] = parameter and typed(parameter, value) or value
     end
-    parameters[key] = parameter and typed(parameter, value) or value
   end
   return parameters
 end
@@ -152,11 +159,12 @@ end
 ---@param operation riskscreen.Operation
 ---@param request { method: string, body?: string }
 ---@param query string
+---@param profile? table
 ---@return table? parameters
 ---@return string? message
-function M.parameters(operation, request, query)
+function M.parameters(operation, request, query, profile)
   if request.method == "GET" then
-    return read_query(operation, query)
+    return read_query(operation, query, profile)
   end
   return read_body(request.body or "")
 end

@@ -6,6 +6,7 @@ local faults = require "riskscreen.sandbox.faults"
 local handlers = require "riskscreen.sandbox.handlers"
 local json = require "riskscreen.json"
 local kyt = require "riskscreen.sandbox.kyt"
+local profiles = require "riskscreen.sandbox.profile"
 local routes = require "riskscreen.sandbox.routes"
 local tables = require "riskscreen.util.tables"
 local validate = require "riskscreen.interface.validate"
@@ -65,10 +66,13 @@ local function refuse(status, message, headers)
   return reply(status, { success = false, code = status, msg = message, status = "FAIL" }, headers)
 end
 
+local EMPTY_RISK_TYPE = 3016
+
 -- Only the answer to an invalid request has a timestamp.
-local function invalid(now, message, code)
-  local timestamp = math.floor(now * 1000)
-  return reply(400, { success = false, code = code or 400, msg = message, status = "FAIL", timestamp = timestamp })
+local function invalid(self, now, message, code)
+  local timestamp, profile = math.floor(now * 1000), self.profile
+  local status = profile and profile[code == EMPTY_RISK_TYPE and "empty_type_status" or "invalid_status"] or 400
+  return reply(status, { success = false, code = code or 400, msg = message, status = "FAIL", timestamp = timestamp })
 end
 
 local STATUS_TEXT = {
@@ -102,9 +106,15 @@ end
 
 -- Performs the operation for an account that may call it.
 local function perform(self, operation, account, parameters, now, header)
+  local problem
+  if self.profile then
+    parameters, problem = profiles.page(self.profile, operation.name, parameters)
+  end
   local checked, err = validate.parameters(operation, parameters)
-  if not checked then
-    return invalid(now, err.message)
+  if problem then
+    return invalid(self, now, problem)
+  elseif not checked then
+    return invalid(self, now, err.message)
   end
   local context = {
     account = account,
@@ -117,12 +127,15 @@ local function perform(self, operation, account, parameters, now, header)
     local wrong
     context.delivery, wrong = webhooks.parse(header)
     if wrong then
-      return invalid(now, wrong)
+      return invalid(self, now, wrong)
     end
   end
   local result, failure = handlers[operation.name](context, checked)
   if not result then
-    return invalid(now, failure.message, failure.code)
+    return invalid(self, now, failure.message, failure.code)
+  end
+  if self.profile then
+    profiles.answer(self.profile, operation.name, result, checked)
   end
   account.usage:count(operation, cost_of(self, operation, checked), now)
   return success(operation, result)
@@ -135,7 +148,7 @@ local function admit(self, operation, account, request, parameters, now)
     return refuse(429, reason, { ["retry-after"] = retry_after and tostring(retry_after) })
   end
   local problem = header_problem(request.headers)
-  return problem and invalid(now, problem)
+  return problem and invalid(self, now, problem)
 end
 
 local function answer(self, request, seen)
@@ -149,7 +162,7 @@ local function answer(self, request, seen)
     end
     return refuse(404, "there is no " .. path)
   end
-  local parameters, unreadable = routes.parameters(operation, request, query)
+  local parameters, unreadable = routes.parameters(operation, request, query, self.profile)
   seen.operation, seen.parameters = operation.name, parameters
   local account = self.account_of(request.headers["x-access-key"] or "")
   if not account then
@@ -158,7 +171,7 @@ local function answer(self, request, seen)
   end
   local fault, message = self.faults:match(request.headers["x-sandbox-fault"], operation, parameters or {})
   if message then
-    return invalid(now, message)
+    return invalid(self, now, message)
   end
   seen.fault = fault and fault.kind
   local response
@@ -166,7 +179,7 @@ local function answer(self, request, seen)
     response = refuse(fault.status, STATUS_TEXT[fault.status] or "a requested fault")
   else
     response = admit(self, operation, account, request, parameters, now)
-      or unreadable and invalid(now, unreadable)
+      or unreadable and invalid(self, now, unreadable)
       or perform(self, operation, account, parameters, now, request.headers["x-sandbox-webhook"])
   end
   return fault and faults.apply(fault, response) or response

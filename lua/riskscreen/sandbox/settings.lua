@@ -1,6 +1,7 @@
 -- The settings of a sandbox service and of its server.
 local accounts = require "riskscreen.sandbox.accounts"
 local addresses = require "riskscreen.address"
+local assumptions = require "riskscreen.sandbox.assumptions"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local cost = require "riskscreen.options.cost"
@@ -57,16 +58,26 @@ local function verdict_of(answer)
   return { risks = answer.level and { risk } or {}, entity = entity }
 end
 
+-- The table, or that of the JSON file at a path.
+local function object_in(value)
+  if type(value) ~= "string" then
+    return value
+  end
+  local content, problem = files.read(value)
+  local decoded, message = json.decode(content or "null")
+  if type(decoded) ~= "table" then
+    return nil, "must be the path of a JSON object: " .. tostring(problem or message or value)
+  end
+  return decoded
+end
+
 -- The verdicts by canonical address.
 local function check_answers(value)
-  if type(value) == "string" then
-    local content, problem = files.read(value)
-    local decoded, message = json.decode(content or "null")
-    if type(decoded) ~= "table" then
-      return nil, "must be the path of a JSON object: " .. tostring(problem or message or value)
-    end
-    value = decoded
+  local given, problem = object_in(value)
+  if not given then
+    return nil, problem
   end
+  value = given
   local verdicts = {}
   for address, answer in pairs(value) do
     local spellings = addresses.keys(address)
@@ -87,6 +98,14 @@ local function check_answers(value)
     end
   end
   return verdicts
+end
+
+local function check_profile(value)
+  local given, message = object_in(value)
+  if not given then
+    return nil, message
+  end
+  return assumptions.complete(given)
 end
 
 local function check_accounts(value)
@@ -165,6 +184,13 @@ M.service = {
   ),
   webhooks.setting,
   build.checked("faults", "table", check_faults, "Faults, as `service:fault` takes them.", {}),
+  build.checked(
+    "profile",
+    "table|string",
+    check_profile,
+    "What this service does where the interface leaves it open, by the names of `riskscreen doctor --assumptions`; or "
+      .. "the path of a JSON file of it."
+  ),
   build.count("log_size", "requests", 1000, 0, MOST, "The number of requests that the service remembers."),
 }
 

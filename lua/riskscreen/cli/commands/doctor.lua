@@ -1,9 +1,14 @@
 -- riskscreen doctor: checks installation, configuration, TLS, key, clock and limits, and makes a test call.
 
 local addresses = require "riskscreen.address"
+local build = require "riskscreen.options.build"
 local configuration = require "riskscreen.cli.configuration"
 local date = require "riskscreen.util.date"
+local files = require "riskscreen.util.files"
+local json = require "riskscreen.json"
+local measure = require "riskscreen.cli.measure"
 local missing = require "riskscreen.util.missing"
+local option_of = require "riskscreen.cli.option"
 local optional = require "riskscreen.util.optional"
 local status = require "riskscreen.cli.status"
 local version = require "riskscreen.version"
@@ -92,7 +97,34 @@ local function check_call(context, add)
   add("test call", "ok", ("the risks of %s on %s: %d"):format(TEST_ADDRESS, TEST_NETWORK, #(value.risks or {})))
 end
 
+-- The table of the assumptions, and the profile of a sandbox that does as the service.
+local function run_assumptions(context)
+  local options, code = context.options, status.done
+  context:tell(("at most %d requests, each costs what such a call costs"):format(options.budget))
+  local measured = measure.run(context:client(), options, options.budget)
+  local rows, profile = measure.rows(measured)
+  local output = context:output { "assumption", "assumed", "seen", "result", "set" }
+  for _, row in ipairs(rows) do
+    output:add(row)
+    code = row.result == "differs" and status.review or code
+  end
+  output:finish()
+  context:tell(("%d requests were sent"):format(measured.sent))
+  if options.imitation then
+    status.ensure_written(files.write(options.imitation, assert(json.encode(profile)) .. "\n"))
+  end
+  return code
+end
+
 local function run(context)
+  if context.options.assumptions then
+    return run_assumptions(context)
+  end
+  for _, name in ipairs { "address", "risky_address", "request_id", "write", "imitation" } do
+    if context.options[name] then
+      status.misuse(option_of.flag(name) .. " is for --assumptions")
+    end
+  end
   local output, code = context:output { "check", "result", "detail", "advice" }, status.done
   local codes = { warning = status.review, failed = status.block }
   local function add(check, result, detail, advice)
@@ -109,11 +141,27 @@ end
 return {
   name = "doctor",
   summary = "Check installation, configuration, TLS, key, clock and limits, with a test call.",
-  description = "The test call asks for the risks of the zero address, and costs what such a call costs.",
-  examples = { { line = "doctor --profile production", what = "Before the first run" } },
+  description = "The test call asks for the risks of the zero address, and costs what such a call costs. With "
+    .. "--assumptions it asks instead what the interface leaves open. It writes nothing there without --write.",
+  options = {
+    build.flag("assumptions", nil, "Show what the service does where the interface leaves it open."),
+    build.count("budget", "requests", 20, 1, 100, "Most requests for that."),
+    option_of.text("address", "ADDRESS", "An EVM address without risks, owner and counterparties."),
+    option_of.text("risky_address", "ADDRESS", "An EVM address with a risk of the service's own, to see its name."),
+    option_of.text("request_id", "ID", "A transaction that has its result, to see its status."),
+    build.flag("write", nil, "Also send an addition to the blacklist that the service should refuse."),
+    option_of.text("imitation", "FILE", "Write the profile of a sandbox that does as the service."),
+  },
+  written = function(context)
+    return { context.options.imitation }
+  end,
+  examples = {
+    { line = "doctor --profile production", what = "Before the first run" },
+    { line = "doctor --assumptions --budget 16", what = "Before the account goes live" },
+  },
   statuses = {
     { status = status.done, what = "everything is in order" },
-    { status = status.review, what = "something needs attention" },
+    { status = status.review, what = "something needs attention, or differs from what is assumed" },
     { status = status.block, what = "something does not work" },
   },
   run = run,

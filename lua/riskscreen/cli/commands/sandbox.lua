@@ -25,6 +25,7 @@ local function run(context)
     host = options.host,
     port = options.port,
     answers = options.answers,
+    profile = options.imitation,
     webhook = { url = options.webhook_url, headers = options.webhook_header },
   })
   if not ok then
@@ -56,6 +57,7 @@ return {
     { name = "host", type = "string", default = "127.0.0.1", doc = "Address to listen on." },
     build.count("port", "", 0, 0, 65535, "Port to listen on; 0 takes a free one."),
     { name = "answers", type = "string", argument = "FILE", doc = "JSON file of answers for your own addresses." },
+    { name = "imitation", type = "string", argument = "FILE", doc = "What doctor --assumptions wrote, to imitate it." },
     { name = "webhook_url", type = "string", argument = "URL", doc = "Where results of transactions are sent." },
     {
       name = "webhook_header",
