@@ -2,7 +2,7 @@
 set -eu
 root=$(pwd)
 # Jobs that run side by side. Most specs wait more than they work.
-lanes=$(($(getconf _NPROCESSORS_ONLN) + 2))
+lanes=$(($(getconf _NPROCESSORS_ONLN) + 4))
 all_luas="5.4 5.3 5.1 luajit"
 # Takes less processor time than make, also for the builds of rocks and of example projects.
 export CMAKE_GENERATOR=Ninja
@@ -16,11 +16,6 @@ test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.
 lint_packages="lua-check luajit2 clang clang-format clang-tidy cppcheck shellcheck"
 deb_packages="$build_packages build-essential debhelper lintian liblua5.3-dev liblua5.1-0-dev libluajit2-5.1-dev"
 stylua_version=2.5.2
-
-# Where the core is not compiled, Lua decodes replies and checks addresses. These specs depend on it.
-coreless_specs="spec/in_nginx/address_nginx.lua spec/in_nginx/contract_nginx.lua spec/in_nginx/digest_nginx.lua
-  spec/in_nginx/faults_nginx.lua spec/in_nginx/gate_faults_nginx.lua spec/in_nginx/harness_nginx.lua
-  spec/in_nginx/library_nginx.lua spec/in_nginx/transport_nginx.lua"
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -30,8 +30,8 @@ cover() {
 # and each writes its metrics every second: while lines are counted that takes longer than a second. faults_nginx.lua has
 # the same faults.
 nginx_specs=$(find spec -name '*_nginx.lua' ! -name 'gate_faults_nginx.lua' | sort)
-# shellcheck disable=SC2086
-coreless_specs=$(printf '%s\n' $coreless_specs | grep -v gate_faults)
+cmake -S spec -B build/checks >build/log/coverage_checks
+coreless_specs=$(ctest --test-dir build/checks -N -R 'without the core' | sed -n 's/.*core: //p' | grep -v gate_faults)
 # shellcheck disable=SC2046,SC2086
 {
   cover coverage_lua env $(find spec -name '*_spec.lua' | sort)

@@ -16,7 +16,7 @@ BARE_OUT=$work/build/deb sh tools/bare.sh "$work/script"
 for name in lua-riskscreen lua-riskscreen-sandbox lua-riskscreen-durable riskscreen; do
   file=$(echo "$work/build/deb/${name}"_*.deb)
   dpkg-deb -R "$file" "$work/package"
-  sed -i 's/0\.[0-9]*\.[0-9]*-1/0.1.0-1/' "$work/package/DEBIAN/control"
+  sed -i 's/0\.[0-9]*\.[0-9]*-1/0.1.0-1/g' "$work/package/DEBIAN/control"
   dpkg-deb -b "$work/package" "$work/old/"
   rm -rf "$work/package"
 done
