@@ -4,7 +4,7 @@ local client = require "riskscreen.client"
 local recorder = require "spec.support.recorder"
 local samples = require "spec.support.samples"
 local operations = require "riskscreen.interface.operations"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local M = { key = "plan-key-77c1" }
 

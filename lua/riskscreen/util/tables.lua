@@ -119,11 +119,16 @@ end
 ---@param field string
 ---@param element table
 function M.insert_sorted(list, field, element)
-  local position = #list + 1
-  while position > 1 and list[position - 1][field] > element[field] do
-    position = position - 1
+  local low, high, value = 1, #list + 1, element[field]
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if list[middle][field] > value then
+      high = middle
+    else
+      low = middle + 1
+    end
   end
-  table.insert(list, position, element)
+  table.insert(list, low, element)
 end
 
 ---A function that calls `make` once for each argument and keeps the result as long as the argument lives. Arguments are

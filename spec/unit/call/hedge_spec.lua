@@ -1,6 +1,6 @@
 local errors = require "riskscreen.errors"
 local hedge = require "riskscreen.call.hedge"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local time, sent, cancelled
 

@@ -10,7 +10,7 @@ local screen = require "riskscreen.client.screen"
 local screen_all = require "riskscreen.client.screen_all"
 local settings = require "riskscreen.sandbox.settings"
 local tables = require "riskscreen.util.tables"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 local watches = require "riskscreen.watch"
 
 local default_policy = policies.new()

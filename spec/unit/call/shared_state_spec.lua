@@ -3,7 +3,7 @@ local calls = require "riskscreen.call"
 local options = require "riskscreen.options"
 local shared_dict = require "spec.support.shared_dict"
 local tables = require "riskscreen.util.tables"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local BASE = { base_url = "https://service.example/v1", access_key = "0123456789abcdef", shared_dict = "riskscreen" }
 

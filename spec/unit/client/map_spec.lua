@@ -1,7 +1,7 @@
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local riskscreen = require "riskscreen"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local map = riskscreen.map
 

@@ -4,7 +4,7 @@ local program_runtime = require "riskscreen.runtime"
 local riskscreen = require "riskscreen"
 local samples = require "spec.support.samples"
 local sandbox = require "riskscreen.sandbox"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local functions = { "spawn", "gather", "signal", "sleep", "run" }
 

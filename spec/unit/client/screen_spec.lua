@@ -266,7 +266,7 @@ describe("a screening", function()
   end)
 
   it("applies its priority to its lookups", function()
-    local time = require("spec.support.virtual_time").new()
+    local time = require("riskscreen.runtime.virtual").new()
     local order = {}
     local client = riskscreen.new {
       access_key = "test-key",

@@ -1,6 +1,6 @@
 local errors = require "riskscreen.errors"
 local awaiting = require "riskscreen.kyt.await"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 

@@ -608,7 +608,7 @@ describe("client.kyt:screen", function()
   end)
 
   it("ends within the client's timeout, however long results may be awaited", function()
-    local time = require("spec.support.virtual_time").new()
+    local time = require("riskscreen.runtime.virtual").new()
     local options =
       { endpoints = result_endpoint, runtime = time, timeout = 10, polling = { first = 3, deadline = 600 } }
     local client = new_client(options, submitted, waiting)
@@ -644,7 +644,7 @@ describe("client.kyt:screen", function()
   end)
 
   it("applies its priority", function()
-    local time = require("spec.support.virtual_time").new()
+    local time = require("riskscreen.runtime.virtual").new()
     local order = {}
     local client = new_client({
       endpoints = result_endpoint,

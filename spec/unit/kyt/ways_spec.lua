@@ -12,7 +12,7 @@ local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local shared_dict = require "spec.support.shared_dict"
 local temporary = require "spec.support.temporary"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 local waiters = require "riskscreen.webhook.waiters"
 
 local CASES = random.rounds(120)

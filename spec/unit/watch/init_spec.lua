@@ -5,7 +5,7 @@ local lfs = require "lfs"
 local riskscreen = require "riskscreen"
 local spellings = require "spec.support.spellings"
 local temporary = require "spec.support.temporary"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local START = 1795000000
 local A = "0xf9410a55b94b72b3be0e33912be89d4f7da143f3"

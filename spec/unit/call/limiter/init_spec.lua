@@ -1,6 +1,6 @@
 local limiters = require "riskscreen.call.limiter"
 local shared_dict = require "spec.support.shared_dict"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local time, limiter
 

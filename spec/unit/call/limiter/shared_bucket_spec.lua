@@ -4,7 +4,7 @@ local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
 local random = require "riskscreen.util.random"
 local scripted_redis = require "spec.support.scripted_redis"
-local virtual_time = require "spec.support.virtual_time"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local START = 1790000000.25 -- Unix seconds at the start of the virtual clock
 local time, redis
