@@ -216,15 +216,27 @@ function FaultRules:match(header, operation, parameters)
   end
 end
 
----The rules of the scenario addresses alone.
----@return riskscreen.sandbox.FaultRules
-function M.new_rules()
+-- The rules of the scenario addresses, checked once: their checks took most of the time of a new service.
+local scenario_rules
+
+local function make_scenario_rules()
   local list = {}
   for _, scenario in ipairs(scenarios) do
     if scenario.fault then
       local match = { address = scenario.address }
       list[#list + 1] = assert(new_rule(tables.merge(scenario.fault, { match = match })))
     end
+  end
+  return list
+end
+
+---The rules of the scenario addresses alone.
+---@return riskscreen.sandbox.FaultRules
+function M.new_rules()
+  scenario_rules = scenario_rules or make_scenario_rules()
+  local list = {}
+  for index, rule in ipairs(scenario_rules) do
+    list[index] = tables.copy(rule)
   end
   return setmetatable({ list = list, added = 0 }, FaultRules)
 end
