@@ -6,7 +6,7 @@ set(room_library
 set(room_sandbox sandbox)
 set(room_durable store journal queue watch webhook redis)
 set(room_gate nginx)
-set(room_command cli report)
+set(room_command cli explore report)
 set(room_sandbox_needs library)
 set(room_durable_needs library)
 set(room_gate_needs library durable)

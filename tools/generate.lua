@@ -7,6 +7,7 @@ local annotations = require "generate.annotations"
 local commands = require "riskscreen.cli.commands"
 local errors = require "riskscreen.errors"
 local event_inbox = require "riskscreen.webhook.inbox"
+local explore = require "riskscreen.explore"
 local faults = require "riskscreen.sandbox.faults"
 local gate = require "riskscreen.nginx.options"
 local listener = require "riskscreen.webhook.listener"
@@ -206,6 +207,7 @@ generated["docs/sandbox.md"] = page("docs/sandbox.md", {
   deliver = markdown.options(webhooks.fields),
   scenarios = scenario_table(),
 })
+generated["docs/explore.md"] = page("docs/explore.md", { explore = markdown.options(explore.options) })
 generated["docs/nginx.md"] = page("docs/nginx.md", { gate = gate_table() })
 generated["docs/nginx-library.md"] = page("docs/nginx-library.md", { inbox = markdown.options(nginx_inbox, true) })
 generated["docs/operating-nginx.md"] = page("docs/operating-nginx.md", { metrics = metrics_table() })

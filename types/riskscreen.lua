@@ -5,6 +5,7 @@
 ---@field loop riskscreen.Loop
 local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, riskscreen.queue = {}, {}, {}, {}, {}
+riskscreen.explore = {}
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 
@@ -1400,6 +1401,61 @@ local riskscreen_ReportSummary = {}
 ---@return riskscreen.ReportSummary|nil summary
 ---@return riskscreen.Error|nil err
 function riskscreen.report.write(request) end
+
+---@class riskscreen.explore.World what a program has beside its client
+---@field inputs riskscreen.explore.Input[]
+---@field store riskscreen.Store it outlives the program
+---@field secret { value: string, header: string } of the webhooks, for an inbox
+---@field pay fun(id: string) pays an input
+---@field hold fun(id: string) leaves an input to a person
+---@field paid fun(id: string): boolean asks whether an input was paid
+---@field receive fun(receiver: riskscreen.Inbox|function) receives the webhooks from now on
+---@field client fun(options?: table): riskscreen.Client a client with more options
+---@field now fun(): number seconds
+---@field sleep fun(seconds: number)
+---@field spawn fun(body: fun(...), ...): riskscreen.Task
+---@field gather fun(bodies: function[]): any[], any[]
+local riskscreen_explore_World = {}
+
+---@class riskscreen.explore.Input a payment to decide about
+---@field id string
+---@field address string the receiver
+---@field network string
+---@field hash string of the transaction
+local riskscreen_explore_Input = {}
+
+---@class riskscreen.explore.Finding
+---@field problem "unallowed"|"twice"|"never"|"unheld"
+---@field id string of the input
+---@field message string
+---@field schedule riskscreen.explore.Fault[] for `replay`
+---@field steps string[] the steps of the run, each with its fault
+local riskscreen_explore_Finding = {}
+
+---@class riskscreen.explore.Fault
+---@field at string the step that it strikes, such as "request 2"
+---@field fault string
+local riskscreen_explore_Fault = {}
+
+---@class riskscreen.explore.Explored
+---@field schedules integer
+---@field faults integer of those that were explored last, unless they were drawn at random
+---@field random integer the number of those that were drawn at random
+local riskscreen_explore_Explored = {}
+
+---Explores a program.
+---@param program fun(client: riskscreen.Client, world: riskscreen.explore.World)|table the program, or the options with the program among them
+---@param options? table
+---@return riskscreen.explore.Finding|nil finding the shortest schedule that goes wrong; nil if none does
+---@return riskscreen.explore.Explored explored
+function riskscreen.explore.run(program, options) end
+
+---Runs a program once, under one schedule.
+---@param program fun(client: riskscreen.Client, world: riskscreen.explore.World)|table
+---@param schedule riskscreen.explore.Fault[] a fault whose step is not reached, or cannot fail so, does not strike
+---@param options? table
+---@return riskscreen.explore.Finding|nil finding
+function riskscreen.explore.replay(program, schedule, options) end
 
 ---@class riskscreen.nginx.Gate
 local riskscreen_nginx_Gate = {}

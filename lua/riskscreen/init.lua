@@ -18,6 +18,7 @@ local functions = {
 
 -- Modules that are loaded when they are first named: few programs need them.
 local modules = {
+  explore = "riskscreen.explore",
   report = "riskscreen.report",
   sandbox = "riskscreen.sandbox",
   queue = "riskscreen.queue",

@@ -21,6 +21,7 @@ local files = {
   ["addresses.csv"] = ("address,network\n%s,eth\n%s,eth\n"):format(A, B),
   ["customers.csv"] = ("address,customer\n%s,1\n%s,2\n"):format(A, B),
   ["ours.csv"] = ("address,note\n%s,ours\n"):format(A),
+  ["payouts.lua"] = 'return dofile "' .. root .. '/examples/payouts.lua"\n',
   ["new.lua"] = 'return { rules = { { any = true, action = "review" } } }\n',
   ["sdn.xml"] = "<sdnList><sdnEntry><uid>1</uid><idList><id><idType>Digital Currency Address - ETH</idType><idNumber>"
     .. B

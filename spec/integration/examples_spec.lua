@@ -105,6 +105,12 @@ describe("the example", function()
     assert.equal(1, status)
   end)
 
+  it("payouts survives every schedule of faults", function()
+    local finding, explored = require("riskscreen").explore.run(dofile "examples/payouts.lua", { random = 100 })
+    assert.equal("nil", tostring(finding))
+    assert.equal(2, explored.faults)
+  end)
+
   it("policy decides by its own rules", function()
     local output, status = run "examples/policy.lua"
     assert.matches("clean%-eth%s+allow", output)

@@ -279,6 +279,20 @@ return {
     },
   },
   {
+    title = "Explore",
+    functions = {
+      fn("riskscreen.explore.run", "M.run", "explore/init.lua"),
+      fn("riskscreen.explore.replay", "M.replay", "explore/init.lua"),
+    },
+    objects = {
+      { class = "riskscreen.explore.World" },
+      { class = "riskscreen.explore.Input" },
+      { class = "riskscreen.explore.Finding" },
+      { class = "riskscreen.explore.Fault" },
+      { class = "riskscreen.explore.Explored" },
+    },
+  },
+  {
     title = "Gate of nginx",
     intro = 'From `require "riskscreen.nginx.gate"`.',
     functions = {

@@ -230,6 +230,7 @@ function M.files(index, surface, option_classes)
     "---@field loop riskscreen.Loop",
     "local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }",
     "riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, riskscreen.queue = {}, {}, {}, {}, {}",
+    "riskscreen.explore = {}",
   }, "\n"))
   for _, name in ipairs(sorted_keys(enums.values)) do
     add("---@alias riskscreen." .. name .. " " .. literal_union(enums.values[name]))

@@ -102,6 +102,13 @@ function Tasks:submit(account, parameters, now, delivery)
   return task.request_id
 end
 
+---The task of a requestId.
+---@param request_id string
+---@return riskscreen.sandbox.Task?
+function Tasks:find(request_id)
+  return self.by_id[request_id]
+end
+
 ---The answer to polling a task; nil if the account has no such task.
 ---@param account riskscreen.sandbox.Account
 ---@param request_id string

@@ -164,6 +164,12 @@ function Webhooks:add(account, id, at, data, requested)
   self.changed()
 end
 
+---The time at which the next one is due.
+---@return number?
+function Webhooks:next_at()
+  return self.queue[1] and self.queue[1].at
+end
+
 ---Takes the webhooks that are due, in the order of delivery.
 ---@param now number
 ---@return riskscreen.sandbox.Webhook[]
@@ -214,8 +220,8 @@ function M.start(service, send)
   local webhooks, changed, running = service.webhooks, runtime.tasks.signal(), false
 
   local function run()
-    while webhooks.queue[1] do
-      local wait = webhooks.queue[1].at - service.clock()
+    while webhooks:next_at() do
+      local wait = webhooks:next_at() - service.clock()
       if wait > 0 then
         changed:wait(math.max(wait, SHORTEST_WAIT))
       end

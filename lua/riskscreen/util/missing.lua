@@ -23,6 +23,7 @@ local rooms = {
   redis = "lua-riskscreen-durable",
   nginx = "lua-riskscreen-gate",
   cli = "riskscreen",
+  explore = "riskscreen",
   report = "riskscreen",
 }
 

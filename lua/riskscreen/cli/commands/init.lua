@@ -11,6 +11,7 @@ local files = {
   require "riskscreen.cli.commands.watch",
   require "riskscreen.cli.commands.queue",
   require "riskscreen.cli.commands.webhook",
+  require "riskscreen.cli.commands.explore",
   require "riskscreen.cli.commands.sandbox",
   require "riskscreen.cli.commands.repl",
   require "riskscreen.cli.commands.doctor",

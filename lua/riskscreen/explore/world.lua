@@ -1,0 +1,450 @@
+-- One run of a program in a simulated world: a service, payments, virtual time, a store that outlives the program.
+-- A step is an effect outside of the program. A fault may strike at each. init.lua chooses the faults.
+
+local addresses = require "riskscreen.address"
+local calls = require "riskscreen.call"
+local clients = require "riskscreen.client"
+local json = require "riskscreen.json"
+local sandbox = require "riskscreen.sandbox"
+local stores = require "riskscreen.store"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+local transport = require "riskscreen.sandbox.transport"
+local virtual = require "riskscreen.runtime.virtual"
+
+local SLOW = 1 -- seconds
+local LATE = 600 -- seconds by which a webhook is late
+local LONGEST_LIFE = 3600 -- seconds after which a program that still runs is taken as ended
+local MOST_STEPS = 1000 -- of a run
+local KYT_DELAY = 0.5 -- seconds: a transaction is done before the first poll
+local KEY = "0-key-of-explore" -- no answer has its beginning: the removal of a key from texts takes long
+local SECRET = "the secret of the simulated webhooks"
+local HEADER = "X-Webhook-Secret"
+local DONE = 1003 -- the status of a final result
+local UNREACHED = 503 -- a fault with this status strikes before the service acts
+
+-- The sandbox's fault for each fault of a request.
+local of_request = {
+  timeout = { kind = "hang", status = UNREACHED },
+  late = { kind = "hang" },
+  reset = { kind = "reset" },
+  unreached = { kind = "reset", status = UNREACHED },
+  ["500"] = { kind = "status", status = 500 },
+  ["503"] = { kind = "status", status = 503, retry_after = 1 },
+  ["429"] = { kind = "status", status = 429, retry_after = 1 },
+  ["401"] = { kind = "status", status = 401 },
+  html = { kind = "html", status = 403 },
+  empty = { kind = "empty" },
+  ["invalid-json"] = { kind = "invalid-json" },
+  duplicate = { kind = "duplicate" },
+  truncate = { kind = "truncate", bytes = 20 },
+  slow = { kind = "delay", delay = SLOW },
+  drip = { kind = "drip", bytes = 16, every = 0.05 },
+}
+
+local is_complete = tables.set { "slow", "drip" } -- the answer comes nevertheless
+
+-- The faults of a step in the order in which they are tried; `first` at the first step of a life, where a kill changes
+-- nothing.
+local function list_of(names)
+  local list, first = text.words(names .. " kill"), text.words(names)
+  list.is, list.first, first.is = tables.set(list), first, tables.set(first)
+  return list
+end
+
+local READ = "timeout reset 500 503 429 401 html empty invalid-json duplicate truncate slow drip"
+local at_read, at_write = list_of(READ), list_of("late unreached " .. READ)
+local at_webhook, at_effect = list_of "late doubled forged never", list_of ""
+
+local about_address = tables.set { "getAddressRisk", "getAddressRiskScore" }
+local about_transaction = tables.set { "getAsynchronousResult", "getCustomRiskScoreResult" }
+local submits = tables.set { "screenTransaction", "getCustomRiskScore" }
+
+---@class riskscreen.explore.Plan what all runs have in common
+---@field program fun(client: riskscreen.Client, world: riskscreen.explore.World)
+---@field inputs riskscreen.explore.Input[]
+---@field client table the client's options
+---@field accept_degraded boolean
+---@field truth table<string, riskscreen.Action> the decision about each input where nothing fails
+
+---@class riskscreen.explore.Step
+---@field kind string
+---@field subject string
+---@field faults string[] that may strike here
+---@field fault? string that has struck
+
+---@class riskscreen.explore.Run
+---@field steps riskscreen.explore.Step[]
+---@field struck integer the number of faults
+---@field problem? string
+---@field id? string of the input that the problem is about
+---@field crash? any the failure that ended the program
+
+local M = {}
+
+local function nothing() end
+
+local function same(value)
+  return value
+end
+
+-- Ends the life of the program here. A program that catches what cannot yield gets an error at each further step.
+local function stop(run)
+  run.is_stopped = true
+  repeat
+    coroutine.yield()
+  until false
+end
+
+local function step(run, kind, list, subject)
+  if run.is_stopped or #run.steps == MOST_STEPS then
+    stop(run)
+  end
+  local number, count = #run.steps + 1, (run.counts[kind] or 0) + 1
+  local allowed = run.is_begun and list or list.first
+  run.counts[kind], run.is_begun = count, true
+  local this = { kind = kind, count = count, subject = subject, faults = allowed }
+  run.steps[number] = this
+  local fault = run.choose(number, this)
+  fault = fault and allowed.is[fault] and fault or nil
+  this.fault, run.struck = fault, run.struck + (fault and 1 or 0)
+  if fault == "kill" then
+    run.is_killed = true
+    stop(run)
+  end
+  return fault
+end
+
+local function fail(run, problem, id)
+  run.problem, run.id = problem, id
+  stop(run)
+end
+
+-- Judgement
+
+local function address_key(address)
+  return type(address) == "string" and addresses.normalize(address) or false
+end
+
+-- Notes a decision of the client. One sound `allow` is enough, also from an earlier life.
+local function note_decision(run, decision)
+  local key = address_key(decision.address)
+  local is_sound = not decision.degraded or run.plan.accept_degraded
+  run.decided[key] = run.decided[key] or decision.action == "allow" and is_sound
+end
+
+local function note_result(run, request_id)
+  local task = run.service.tasks:find(request_id)
+  if task then
+    run.results[task.parameters.hash] = true
+  end
+end
+
+-- Whether the program was told enough to pay: a sound decision about the address, or a complete answer about it. If it
+-- has submitted the transaction, it needs its result as well.
+local function may_pay(run, input)
+  local decided, result = run.decided[input.key], run.results[input.hash]
+  local is_told = decided or run.truth[input.id] == "allow" and (result or run.answered[input.key])
+  return is_told and decided ~= false and result ~= false
+end
+
+-- The problem of a run that has ended.
+local function judge(run)
+  for _, input in ipairs(run.plan.inputs) do
+    local id, truth = input.id, run.truth[input.id]
+    local is_excused = run.held[id] and (truth ~= "allow" or run.struck > 0)
+    if not run.paid[id] and not is_excused and (truth == "allow" or truth == "review") then
+      run.problem, run.id = truth == "allow" and "never" or "unheld", id
+      return
+    end
+  end
+end
+
+-- The service
+
+-- Takes the place of the service's own faults. Notes what the answer will tell.
+local function meet(run, operation, parameters)
+  local subject = parameters.customId or parameters.address or parameters.requestId or parameters.hash or ""
+  local list = operation.idempotent and at_read or at_write
+  local fault = step(run, "request", list, operation.name .. " " .. tostring(subject))
+  if submits[operation.name] then
+    local hash = parameters.hash or ""
+    run.results[hash] = run.results[hash] or false
+  elseif not fault or is_complete[fault] then
+    local asked = run.asked
+    asked.address = about_address[operation.name] and address_key(parameters.address)
+    asked.request_id = about_transaction[operation.name] and parameters.requestId
+  end
+  return of_request[fault]
+end
+
+local function send(run, request)
+  local asked = {}
+  run.asked = asked
+  local reply, failure = run.send(request)
+  local data = reply and reply.status == 200 and type(reply.value) == "table" and reply.value.data
+  if asked.address and data then
+    run.answered[asked.address] = true
+  elseif asked.request_id and data and data.status == DONE then
+    note_result(run, asked.request_id)
+  end
+  return reply, failure
+end
+
+-- A client whose calls and decisions belong to the run that is under way.
+local function new_client(plan, options)
+  local made = clients.new(tables.merge(tables.merge(plan.client, options), {
+    access_key = KEY,
+    account = "sandbox",
+    identity = "sandbox",
+    endpoints = sandbox.endpoints,
+    random = function()
+      return 0.5
+    end,
+    runtime = plan.run.runtime,
+    clock = function()
+      return plan.run.runtime.now()
+    end,
+    transport = function(request)
+      return send(plan.run, request)
+    end,
+  }))
+  local state = calls.state_of(made)
+  state.is_sandbox, state.settings.journal = true, {}
+  function state.settings.journal.append(_, decision)
+    note_decision(plan.run, decision)
+  end
+  return made
+end
+
+-- The client of a plan, as new for another life. A new one takes as long as four screenings: only what calls leave
+-- behind is made again.
+local function fresh_client(run)
+  local plan = run.plan
+  plan.made = plan.made or new_client(plan)
+  local state = calls.state_of(plan.made)
+  local fresh = calls.new_state(state.settings, run.runtime, state.settings.transport)
+  for _, name in ipairs { "runtime", "transport", "budget", "limiter", "breaker", "hedge", "stats" } do
+    state[name] = fresh[name]
+  end
+  state.pendings, plan.made.policy = nil, state.settings.policy
+  return plan.made
+end
+
+-- An attacker's event about the same transaction, who does not know the secret.
+local function forged(event)
+  local data = tables.merge(event.data, { maxScore = "0.00", dirData = { ["in"] = {}, out = {} } })
+  return json.encode(tables.merge(event, { webhookId = "forged " .. event.webhookId, data = data }))
+end
+
+local function post(run, body, secret)
+  local headers = { ["Content-Type"] = "application/json", [HEADER] = secret }
+  local ok, status = pcall(run.receive, "POST", headers, body, { target = "/webhooks", remote = "127.0.0.1" })
+  return ok and tonumber(status) or 500
+end
+
+-- Delivers a webhook, which comes again unless it is answered: the receiver may be killed before.
+local function deliver(run, webhook)
+  local webhooks, now, event = run.service.webhooks, run.runtime.now(), webhook.event
+  webhooks:answered(webhook, nil, now)
+  if not run.receive then
+    return
+  end
+  local fault, status = step(run, "webhook", at_webhook, event.data.customId), 200
+  if fault == "late" then
+    webhooks:answered(tables.merge(webhook, { wait = LATE }), nil, now)
+  elseif fault ~= "never" then
+    if fault == "forged" then
+      post(run, forged(event))
+    end
+    note_result(run, event.data.requestId)
+    for _ = 1, fault == "doubled" and 2 or 1 do
+      status = post(run, webhook.body, SECRET)
+    end
+  end
+  webhook.is_answered = status < 500
+end
+
+-- Delivers what is due, now and later.
+local function schedule_webhooks(run)
+  local webhooks, runtime = run.service.webhooks, run.runtime
+  function webhooks.changed()
+    local at = webhooks:next_at()
+    if at then
+      runtime.at(math.max(at - runtime.now(), 0), function()
+        for _, webhook in ipairs(webhooks:take(runtime.now())) do
+          if not webhook.is_answered then
+            runtime.tasks.spawn(deliver, run, webhook)
+          end
+        end
+        webhooks.changed()
+      end)
+    end
+  end
+  webhooks.changed()
+end
+
+local function new_service(run)
+  local service = sandbox.new {
+    accounts = { [KEY] = {} },
+    clock = function()
+      return run.runtime.now()
+    end,
+    kyt_delay = KYT_DELAY,
+    log_size = 0,
+  }
+  service.faults = {
+    match = function(_, _, operation, parameters)
+      return meet(run, operation, parameters)
+    end,
+  }
+  return service
+end
+
+-- A store whose changes are steps. One program at a time holds its locks, and a dead one holds none.
+local function new_store(run)
+  local store = stores.memory {
+    clock = function()
+      return run.runtime.now()
+    end,
+  }
+  local batch = store.batch
+  function store.batch(self, changes)
+    local first = changes[1] or {}
+    step(run, "write", at_effect, ("%s %s"):format(tostring(first.space), tostring(first.key)))
+    return batch(self, changes)
+  end
+  function store.lock()
+    return nothing
+  end
+  store.close = nothing
+  return store
+end
+
+-- The program
+
+---@class riskscreen.explore.World what a program has beside its client
+---@field inputs riskscreen.explore.Input[]
+---@field store riskscreen.Store it outlives the program
+---@field secret { value: string, header: string } of the webhooks, for an inbox
+---@field pay fun(id: string) pays an input
+---@field hold fun(id: string) leaves an input to a person
+---@field paid fun(id: string): boolean asks whether an input was paid
+---@field receive fun(receiver: riskscreen.Inbox|function) receives the webhooks from now on
+---@field client fun(options?: table): riskscreen.Client a client with more options
+---@field now fun(): number seconds
+---@field sleep fun(seconds: number)
+---@field spawn fun(body: fun(...), ...): riskscreen.Task
+---@field gather fun(bodies: function[]): any[], any[]
+local function new_world(run)
+  local plan, runtime = run.plan, run.runtime
+  local function input_of(id)
+    return plan.by_id[id] or error("there is no input " .. text.show(id), 3)
+  end
+  return {
+    inputs = tables.deep_copy(plan.inputs),
+    store = run.store,
+    secret = { value = SECRET, header = HEADER },
+    pay = function(id)
+      local input = input_of(id)
+      step(run, "pay", at_effect, id)
+      if run.paid[id] or not may_pay(run, input) then
+        fail(run, run.paid[id] and "twice" or "unallowed", id)
+      end
+      run.paid[id] = true
+    end,
+    hold = function(id)
+      input_of(id)
+      step(run, "hold", at_effect, id)
+      run.held[id] = true
+    end,
+    paid = function(id)
+      return run.paid[input_of(id).id] == true
+    end,
+    receive = function(receiver)
+      run.receive = type(receiver) == "function" and receiver
+        or function(...)
+          return receiver:deliver(...)
+        end
+    end,
+    client = function(options)
+      return new_client(plan, options)
+    end,
+    now = runtime.now,
+    sleep = runtime.sleep,
+    spawn = runtime.tasks.spawn,
+    gather = runtime.tasks.gather,
+  }
+end
+
+-- Runs the program from its start until it ends or is killed. Returns its failure.
+local function live(run)
+  local runtime = virtual.new(run.runtime.now())
+  local ends = runtime.now() + LONGEST_LIFE
+  run.runtime, run.receive, run.is_begun, run.is_killed, run.is_stopped = runtime, nil, false, false, false
+  runtime.refusal, runtime.tasks.iterator = nothing, same -- as the option `runtime` of a client would set them
+  run.send = transport.new(run.service, runtime.sleep)
+  schedule_webhooks(run)
+  local has_ended = false
+  local task = runtime.tasks.spawn(function()
+    run.plan.program(fresh_client(run), new_world(run))
+    step(run, "end", at_effect, "")
+  end)
+  runtime.tasks.on_end(task, function()
+    has_ended = true
+  end)
+  local ok, failure = pcall(runtime.drive, function()
+    return has_ended or run.is_stopped or runtime.now() >= ends
+  end)
+  if ok and has_ended then
+    ok, failure = pcall(task.await, task)
+  end
+  if not ok and tostring(failure):find "interrupted!" then
+    error(failure, 0)
+  end
+  return not ok and not run.is_stopped and (failure == nil and "nil" or failure) or nil
+end
+
+---Runs a program. It is started again after a kill. It is also started again after a failure, if a fault has struck
+---since the last one.
+---@param plan riskscreen.explore.Plan
+---@param choose fun(number: integer, step: riskscreen.explore.Step): string|nil the fault that strikes
+---@return riskscreen.explore.Run
+function M.run(plan, choose)
+  local run = { plan = plan, choose = choose, truth = plan.truth, steps = {}, counts = {}, struck = 0 }
+  run.paid, run.held, run.decided, run.results, run.answered = {}, {}, {}, {}, {}
+  plan.run, run.runtime = run, virtual.new()
+  run.service, run.store = new_service(run), new_store(run)
+  local forgiven
+  repeat
+    local before = forgiven or 0
+    run.crash = live(run)
+    forgiven = run.crash ~= nil and run.struck or before
+  until run.problem or not (run.is_killed or forgiven > before)
+  if not run.problem and (#run.steps < MOST_STEPS or run.struck == 0) then
+    judge(run)
+  end
+  return run
+end
+
+---Completes a plan: what is decided about each input where nothing fails.
+---@param plan riskscreen.explore.Plan
+---@return string|nil misuse
+function M.find_truth(plan)
+  local misuse
+  plan.truth, plan.by_id = {}, {}
+  for _, input in ipairs(plan.inputs) do
+    plan.by_id[input.id] = tables.merge(input, { key = address_key(input.address) })
+  end
+  local function screen_all(client)
+    for _, input in ipairs(plan.inputs) do
+      local decision = client:screen { address = input.address, network = input.network }
+      plan.truth[input.id] = decision.action
+      misuse = misuse or decision.error and ("the input %s: %s"):format(text.show(input.id), tostring(decision.error))
+    end
+  end
+  local run = M.run(tables.merge(plan, { program = screen_all }), nothing)
+  return misuse or run.crash and tostring(run.crash):match("^[^\n]*"):gsub("^%S+:%d+: ", "") or nil
+end
+
+return M

@@ -1,0 +1,267 @@
+local programs = require "spec.support.explored_programs"
+local riskscreen = require "riskscreen"
+local tables = require "riskscreen.util.tables"
+
+local explore = riskscreen.explore
+
+describe("exploring", function()
+  for _, case in ipairs(programs) do
+    it("finds a program that " .. case.name, function()
+      local finding = explore.run(case.wrong, case.options)
+      assert.same(case.schedule, finding.schedule)
+      assert.equal(case.problem, finding.problem)
+    end)
+
+    it("replays the schedule of a program that " .. case.name, function()
+      local finding = explore.replay(case.wrong, case.schedule, case.options)
+      assert.equal(case.problem, finding.problem)
+      assert.is_nil(explore.replay(case.wrong, {}, case.options))
+    end)
+
+    it("finds nothing in the right form of a program that " .. case.name, function()
+      local options = tables.merge(case.options, { faults = 1, random = 60 })
+      local finding, explored = explore.run(case.right, options)
+      assert.equal("nil", tostring(finding))
+      assert.is_true(explored.schedules > 60)
+    end)
+  end
+end)
+
+describe("exploring", function()
+  local scenario = riskscreen.sandbox.scenario
+
+  -- Pays what is allowed and holds the rest.
+  local function pay_all(client, world)
+    for _, input in ipairs(world.inputs) do
+      if not world.paid(input.id) then
+        local decision = client:screen { address = input.address, network = input.network }
+        world[decision.action == "allow" and "pay" or "hold"](input.id)
+      end
+    end
+  end
+
+  local function quickly(options)
+    return tables.merge({ client = { retry = false }, faults = 1, random = 0 }, options)
+  end
+
+  it("finds a decision review that nobody holds", function()
+    local function program(client, world)
+      for _, input in ipairs(world.inputs) do
+        local action = client:screen({ address = input.address, network = input.network }).action
+        local _ = action == "allow" and world.pay(input.id) or action == "block" and world.hold(input.id)
+      end
+    end
+    local inputs = { { id = "doubtful", address = scenario("generally-high-eth").address, network = "eth" } }
+    local finding = explore.run(program, quickly { inputs = inputs })
+    assert.equal("unheld", finding.problem)
+    assert.same({}, finding.schedule)
+  end)
+
+  it("finds an input that is held although nothing failed", function()
+    local finding = explore.run(function(_, world)
+      world.hold "good"
+    end)
+    assert.equal("never", finding.problem)
+    assert.same({}, finding.schedule)
+  end)
+
+  it("finds a payment before anything was asked", function()
+    local finding = explore.run(function(_, world)
+      world.pay "good"
+    end)
+    assert.equal("unallowed", finding.problem)
+  end)
+
+  it("finds a payment by a decision about another address", function()
+    local finding = explore.run(function(client, world)
+      local good, bad = world.inputs[1], world.inputs[2]
+      if client:screen({ address = good.address, network = good.network }).action == "allow" then
+        world.pay(bad.id)
+      end
+    end, quickly())
+    assert.equal("unallowed", finding.problem)
+    assert.equal("bad", finding.id)
+  end)
+
+  it("finds a payment whose transaction has no result yet", function()
+    local finding = explore.run(function(client, world)
+      local good = world.inputs[1]
+      local _ = client.kyt:submit { network = good.network, hash = good.hash, outputAddress = good.address }
+      local decision = client:screen { address = good.address, network = good.network }
+      world[decision.action == "allow" and "pay" or "hold"](good.id)
+    end, quickly())
+    assert.equal("unallowed", finding.problem)
+    assert.same({}, finding.schedule)
+  end)
+
+  it("takes a degraded allow for an allow where the program accepts it", function()
+    local policy =
+      riskscreen.policy { rules = { { no_risk = true, action = "allow" }, { error = true, action = "allow" } } }
+    local options = quickly { client = { retry = false, policy = policy } }
+    assert.equal("unallowed", explore.run(pay_all, options).problem)
+    assert.is_nil((explore.run(pay_all, tables.merge(options, { accept_degraded = true }))))
+  end)
+
+  it("explores retries and tasks", function()
+    local function program(client, world)
+      local at = world.now()
+      world.gather {
+        function()
+          world.sleep(30)
+        end,
+        function()
+          world.sleep(20)
+        end,
+      }
+      assert(world.now() == at + 30)
+      pay_all(client, world)
+    end
+    local finding, explored = explore.run(program, { faults = 1, random = 50 })
+    assert.equal("nil", tostring(finding))
+    assert.is_true(explored.schedules > 80)
+  end)
+
+  -- PUC Lua 5.1 cannot yield within the iterator of a loop.
+  local on_most_luas = _VERSION == "Lua 5.1" and not rawget(_G, "jit") and pending or it
+
+  on_most_luas("explores a run over many addresses", function()
+    local function program(client, world)
+      local source = {}
+      for index, input in ipairs(world.inputs) do
+        source[index] = { address = input.address, id = input.id }
+      end
+      for decision in client:screen_all { source = source, network = "eth" } do
+        local id = decision.id
+        if not world.paid(id) then
+          world[decision.action == "allow" and "pay" or "hold"](id)
+        end
+      end
+    end
+    assert.equal("nil", tostring((explore.run(program, { faults = 1, random = 50 }))))
+  end)
+
+  it("gives an awaited transaction its webhook, and restarts with what the store keeps", function()
+    local policy = riskscreen.score_policy { rules = { { score_below = "30", action = "allow" } } }
+    local sources = {}
+    local function program(_, world)
+      local good = world.inputs[1]
+      local inbox = riskscreen.webhook.inbox { secret = world.secret }
+      world.receive(inbox)
+      local client = world.client { inbox = inbox, store = world.store, polling = { first = 500, ceiling = 500 } }
+      local transaction = client.kyt:submit { network = good.network, hash = good.hash, customId = good.id }
+      local result, other = nil, nil
+      if transaction then
+        result, other = transaction:await { timeout = 100 }
+      end
+      if world.paid(good.id) then
+        return
+      end
+      sources[result and other.source or "none"] = true
+      world[policy:decide(result, other).action == "allow" and "pay" or "hold"](good.id)
+    end
+    local finding = explore.run(program, quickly())
+    assert.equal("nil", tostring(finding))
+    assert.same({ webhook = true, poll = true }, tables.pick(sources, { "webhook", "poll" }))
+  end)
+
+  it("starts a program again that failed under a fault, and tells of one that always fails", function()
+    local function fragile(client, world)
+      for _, input in ipairs(world.inputs) do
+        if not world.paid(input.id) then
+          local record = assert(client.kya:risk { address = input.address, network = input.network })
+          world[record.risks[1] and "hold" or "pay"](input.id)
+        end
+      end
+    end
+    assert.is_nil((explore.run(fragile, quickly())))
+    local finding = explore.run(function()
+      error "no configuration"
+    end, quickly())
+    assert.matches(
+      "^never paid 'good', although it is allowed; the program failed: .*no configuration$",
+      finding.message
+    )
+    assert.same({}, finding.schedule)
+  end)
+
+  it("releases the locks of a program that was killed", function()
+    local function locked(client, world)
+      local release = assert(world.store:lock "payouts")
+      pay_all(client, world)
+      release()
+    end
+    assert.is_nil((explore.run(locked, quickly())))
+  end)
+
+  it("draws schedules beyond the bound, and takes out the faults that change nothing", function()
+    local function program(client, world)
+      local good = world.inputs[1]
+      for _ = 1, 3 do
+        local decision = client:screen { address = good.address, network = good.network }
+        if decision.action == "allow" then
+          return world.paid(good.id) or world.pay(good.id)
+        end
+      end
+      world.pay(good.id)
+    end
+    local options = quickly { random = 2000 }
+    local finding, explored = explore.run(program, options)
+    assert.equal("unallowed", finding.problem)
+    assert.equal(3, #finding.schedule)
+    assert.is_true(explored.random > 0)
+    assert.same(finding, (explore.run(program, options)))
+    assert.same(finding, explore.replay(program, finding.schedule, options))
+  end)
+
+  it("ignores faults of a schedule that cannot strike", function()
+    local schedule = { { at = "request 99", fault = "timeout" }, { at = "pay 1", fault = "timeout" } }
+    assert.is_nil(explore.replay(pay_all, schedule))
+  end)
+
+  it("tells its progress", function()
+    local told = {}
+    explore.run(
+      pay_all,
+      quickly {
+        faults = 2,
+        on_progress = function(explored)
+          told[#told + 1] = explored.schedules
+        end,
+      }
+    )
+    assert.same({ 250 }, told)
+  end)
+
+  it("refuses a program that takes chance from elsewhere", function()
+    local lives = 0
+    local ok, message = pcall(explore.run, function(client, world)
+      lives = lives + 1
+      if lives == 1 then
+        return pay_all(client, world)
+      end
+      world.hold "good"
+    end, quickly())
+    assert.is_false(ok)
+    assert.matches("time and chance must come from `world`", message, 1, true)
+  end)
+
+  it("refuses misuse at the caller's line", function()
+    local function fails(message, ...)
+      local ok, failure = pcall(explore.run, ...)
+      assert.is_false(ok)
+      assert.matches(message, failure, 1, true)
+    end
+    fails("explore.run: program must be a function", "payouts.lua")
+    fails("explore.run: unknown option 'fault'; did you mean 'faults'?", pay_all, { fault = 1 })
+    fails("explore.run: client must not have store", pay_all, { client = { store = riskscreen.store.memory() } })
+    fails("explore.run: unknown option 'polcy'", pay_all, { client = { polcy = 1 } })
+    fails("explore.run: inputs has two inputs 'a'", pay_all, {
+      inputs = { { id = "a", address = "0x1" }, { id = "a", address = "0x1" } },
+    })
+    fails("explore.run: the input 'a': ", pay_all, { inputs = { { id = "a", address = "0x1" } } })
+    local _, failure = pcall(function()
+      explore.run(pay_all, { faults = 99 })
+    end)
+    assert.matches("^spec/unit/explore/init_spec.lua:%d+: explore.run: faults must be between", failure)
+  end)
+end)
