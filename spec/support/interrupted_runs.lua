@@ -46,7 +46,8 @@ local WATCH =
   [[sh -c '(until [ "$(wc -l <%s)" -ge %d ]; do kill -0 $$ || exit; sleep 0.005; done; kill -%s $$) 2>/dev/null &
 exec env %s']]
 
----@param options table `rows`, `ends` (times that it is ended, at random requests), `concurrency`, `seed`
+---@param options table `rows`, `ends` (times that it is ended, at random requests), `concurrency`, `seed`, `signals`,
+---`flags`
 ---@return table outcome `output`, `input`, `ended` (the times that a run was ended), `requests`, `repeats`, `statuses`
 ---@return fun() remove
 function M.run(options)
@@ -54,12 +55,13 @@ function M.run(options)
   local sandbox = cli.sandbox()
   local input, output = directory .. "/input.csv", directory .. "/output.csv"
   write_input(input, options.rows)
-  local base = ("%s %s screen -q --file %s -o %s --keep customer --concurrency %d"):format(
+  local base = ("%s %s screen -q --file %s -o %s --keep customer --concurrency %d %s"):format(
     sandbox.environment,
     cli.command,
     input,
     output,
-    options.concurrency
+    options.concurrency,
+    (options.flags or ""):gsub("@", directory .. "/")
   )
   math.randomseed(options.seed)
   local ended, statuses = 0, {}
@@ -67,7 +69,7 @@ function M.run(options)
   repeat
     local is_last = ended >= options.ends
     local request = math.ceil((ended + math.random()) * options.rows / (options.ends + 1))
-    local signal = signals[ended % #signals + 1]
+    local signal = (options.signals or signals)[ended % #(options.signals or signals) + 1]
     -- A run that was ended before it began has nothing to resume.
     local _, missing = commands.run(("test -e %s.state"):format(output))
     local text
@@ -87,6 +89,7 @@ function M.run(options)
   local requests, repeats = M.repeats(sandbox.targets())
   sandbox.close()
   return {
+    directory = directory,
     input = input,
     output = output,
     ended = ended,

@@ -9,7 +9,7 @@ local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
 local queues = require "riskscreen.queue"
 local redis = require "riskscreen.redis"
-local riskscreen = require "riskscreen"
+local signals = require "riskscreen.cli.signals"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local records = require("riskscreen.rows").records
@@ -20,7 +20,6 @@ local REDIS_URL = "RISKSCREEN_REDIS_URL"
 local PIECE = 65536 -- bytes
 local STATUS =
   "waiting working following results dead added done shared requeued foreign per_second left oldest workers"
-local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 
 local sentinels = option_of.pick(redis.options, { "sentinels" })[1]
 local sentinel_options = option_of.pick(sentinels.fields, { "hosts", "name" })
@@ -130,25 +129,6 @@ local function run_add(context)
   return totals.invalid > 0 and status.invalid_rows or status.done
 end
 
--- Calls `stop` at the first SIGINT or SIGTERM, until the returned function is called.
-local function stop_at_signal(context, stop)
-  assert(system.catch_end())
-  local finished = false
-  riskscreen.defer(function()
-    while not finished do
-      riskscreen.sleep(LOOK_EVERY)
-      if not finished and system.ending() then
-        finished = true
-        context:tell "stopping: screenings under way are finished; a second signal ends at once"
-        stop()
-      end
-    end
-  end)
-  return function()
-    finished = true
-  end
-end
-
 local function run_work(context)
   local options = context.options
   local queue, redis_client = open(context)
@@ -169,14 +149,14 @@ local function run_work(context)
       end
     end,
   }
-  local forget = stop_at_signal(context, function()
+  local forget = signals.catch(context, function()
     worker:stop()
   end)
   local finished, err = worker:run { drain = options.drain }
   forget()
   context:tell(text.count(worker.finished, "result", text.grouped(worker.finished)))
   status.ensure(finished, err)
-  return system.ending() and status.interrupted or status.done
+  return signals.status()
 end
 
 local function run_status(context)
@@ -346,7 +326,7 @@ local function run_results(context)
   local options = context.options
   local queue, client = open(context)
   local stopped = false
-  local forget = stop_at_signal(context, function()
+  local forget = signals.catch(context, function()
     stopped = true
   end)
   local file = open_results(options.output, queue, ("%s@%s"):format(options.name, client:server()))

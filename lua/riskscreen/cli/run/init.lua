@@ -16,6 +16,7 @@ local policies = require "riskscreen.policy"
 local progress_line = require "riskscreen.cli.progress"
 local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
+local signals = require "riskscreen.cli.signals"
 local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
@@ -216,24 +217,28 @@ function Run:check_pipe(row)
     return -- the file's digest is in the identity of the run
   end
   if row then
-    local parts = { self.chain, tostring(row.address), row.network or "" }
+    local kept = {}
     for _, name in ipairs(self.keep) do
-      parts[#parts + 1] = tostring(self.input:field(row, name))
+      kept[name] = self.input:field(row, name)
     end
-    self.chain = text.hex(core.sha256(outputs.json(parts))):sub(1, 16)
+    local content = outputs.json { before = self.chain, address = row.address, network = row.network, kept = kept }
+    self.chain = text.hex(core.sha256(content)):sub(1, 16)
   end
-  local expected = self.chains[self.taken]
-  if (expected and expected ~= self.chain) or (not row and self.taken < self.last_known) then
+  local expected, is_short = self.chains[self.taken], not row and self.taken < self.last_known
+  if is_short or expected and expected ~= self.chain or self.progress.finished and self.taken > self.last_known then
     status.misuse(("up to row %d the input is not that of the run. --force starts again"):format(self.taken))
   end
 end
 
 -- The address and the network of the next row that has no answer yet.
 function Run:source()
-  local next_row = self.input:each()
   return function()
-    while true do
-      local row = next_row()
+    while not self.stopped do
+      local row, err = self.input:next()
+      if err and system.ending() then
+        break -- the signal has ended the wait for a pipe
+      end
+      errors.ensure(row, err)
       self.taken = self.taken + (row and 1 or 0)
       self:check_pipe(row)
       if not row then
@@ -247,6 +252,7 @@ function Run:source()
         return { address = row.address, network = row.network }
       end
     end
+    self.is_ended_early = true
   end
 end
 
@@ -298,6 +304,7 @@ end
 
 function Run:close()
   self.closed = true
+  local _ = self.forget_signals and self.forget_signals()
   self:clear()
   self.input:close()
   if self.state then
@@ -338,17 +345,24 @@ function Run:exit_status()
   return worst
 end
 
--- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed.
+-- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed. At a
+-- signal the calls under way are finished, because they are paid, and the journal must have their decisions.
 function Run:go(client)
+  self.forget_signals = signals.catch(self.context, function()
+    self.stopped = true
+  end)
   self.started, self.recorded, self.first = runtime.now(), runtime.now(), self.progress.position + self.waiting
   self:tick()
   local ok, failure = pcall(self.screen, self, client)
+  if ok and self.is_ended_early then
+    ok, failure = pcall(status.fail, status.interrupted, "interrupted")
+  end
   if ok then
     self:write_all()
     self.progress.finished, self.progress.chain = true, self.chain
     self:record {}
     output.replace_earlier(self.path, self.progress)
-  elseif errors.is(failure) then
+  elseif errors.is(failure) or self.is_ended_early then
     self:write_all()
     self:take_back_failures()
   end
@@ -363,7 +377,7 @@ function Run:go(client)
   end
   if self.path then
     -- Where the run was ended, answers of the state are not in the output yet.
-    local position = self.state.progress.position + (errors.is(failure) and 0 or self.waiting)
+    local position = self.state.progress.position + self.waiting
     local rows = text.count(position, "row", text.grouped(position))
     self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
@@ -437,6 +451,7 @@ function M.run(context)
     run.out:write(run:header())
   end
   if run.progress.finished then
+    local _ = not run.input.file.is_whole and run:source()()
     run:close()
     context:warn("the run is complete: " .. run:summary())
     return run:exit_status()

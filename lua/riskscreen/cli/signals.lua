@@ -1,0 +1,38 @@
+-- How a verb ends in good order. The first SIGINT or SIGTERM is only noted, and a second one ends the program at once.
+local riskscreen = require "riskscreen"
+local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
+
+local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
+
+local M = {}
+
+---Calls `stop` once after the first signal.
+---@param context riskscreen.cli.Context
+---@param stop fun()
+---@return fun() forget ends this
+function M.catch(context, stop)
+  assert(system.catch_end())
+  local finished = false
+  riskscreen.defer(function()
+    while not finished do
+      riskscreen.sleep(LOOK_EVERY)
+      if not finished and system.ending() then
+        finished = true
+        context:tell "stopping: calls under way are finished; a second signal ends at once"
+        stop()
+      end
+    end
+  end)
+  return function()
+    finished = true
+  end
+end
+
+---The status of a verb that has ended in good order.
+---@return integer
+function M.status()
+  return system.ending() and status.interrupted or status.done
+end
+
+return M
