@@ -236,11 +236,15 @@ function Rows:split(row, has_quotes)
   return records.split(row, self.separator, fields, has_quotes)
 end
 
--- The number of the next row's fields, its line and its note; nil at the end, or nil, a failure.
+-- The number of the next row's fields, its line and its note; nil at the end, or nil, a failure. Of a file of decisions
+-- the last row may be torn: then its fault comes in the place of the fields.
 function Rows:next_fields()
   while true do
-    local row, line, has_quotes = self.next_row()
-    if not row then
+    local row, line, has_quotes, is_open = self.next_row()
+    local is_torn = is_open and self.form and self.options.needs
+    if not row and is_torn then
+      return 0, has_quotes, nil, line
+    elseif not row then
       return nil, line and self:failure(line, has_quotes) or nil
     end
     local is_first, note = not self.form, nil
@@ -274,7 +278,9 @@ function Rows:next_fields()
       elseif count and count ~= self.width then
         fault = ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
       end
-      if fault then
+      if fault and is_torn then
+        return 0, line, nil, fault
+      elseif fault then
         return nil, self:failure(fault, line)
       elseif not (is_first and self.form == "header") then
         return count, line, note
@@ -283,18 +289,21 @@ function Rows:next_fields()
   end
 end
 
+-- A network of JSON may be any value: `false` is not the same as none.
 local function lower(network)
   if type(network) ~= "string" then
-    return network
+    return network == false and "false" or network
   end
   network = text.lower(text.trim(network))
   return network ~= "" and network or nil
 end
 
 function Rows:next_csv()
-  local count, line, note = self:next_fields()
+  local count, line, note, fault = self:next_fields()
   if not count then
     return nil, line
+  elseif fault then
+    return { line = line, fields = {}, fault = "the row is not complete: " .. fault }
   end
   local cells, names, fields = self.fields, self.names, {}
   local address_at, network_at, has_all = self.address_at, self.network_at, self.options.needs
@@ -503,9 +512,10 @@ local function new(file, options)
     unlike = {},
     unlike_count = 0,
     read = by_kind[file.kind],
-    next_line = records.lines(file.read, options.encoding),
   }, Rows)
-  self.next_row = records.rows(self.next_line)
+  local longest = options.needs and records.LONGEST_OWN or records.LONGEST
+  self.next_line = records.lines(file.read, options.encoding, longest)
+  self.next_row = records.rows(self.next_line, longest)
   return self
 end
 

@@ -2,10 +2,14 @@
 -- one row. Text that two programs could read in two ways is a fault.
 local text = require "riskscreen.util.text"
 
-local MAX_ROW = 4194304 -- bytes
+local MIB = 1024 * 1024
+local OTHER_END = "its end is not that of the first line"
 local NOT_UTF8 = "it has bytes that are not UTF-8: save the file as UTF-8, or give its encoding: --encoding latin1"
 
-local M = {}
+local M = {
+  LONGEST = 4 * MIB, -- bytes of a row
+  LONGEST_OWN = 32 * MIB, -- of a row that the library has written: in JSON and CSV its texts are longer
+}
 
 -- Characters of ISO 8859-1 as UTF-8.
 local latin1 = {}
@@ -13,14 +17,16 @@ for byte = 128, 255 do
   latin1[string.char(byte)] = string.char(192 + math.floor(byte / 64), 128 + byte % 64)
 end
 
----A function that returns the next line with its end, its number, and its length without the end. The first end of a
----line, which is LF, CRLF or CR, is the end of all lines. At the end it returns nil; where the text cannot be read on,
----nil, the reason and perhaps the line.
+---A function that returns the next line with its end, its number, and its length without the end. Lines end with
+---LF or CRLF, or all of them with CR. At the end it returns nil. Where the text cannot be read on, it returns nil, the
+---reason and perhaps the line.
 ---@param read riskscreen.rows.Read
 ---@param encoding? "utf-8"|"latin1"|"bytes"
+---@param longest? integer bytes
 ---@return fun(): string|nil, integer|string|nil, integer|nil
-function M.lines(read, encoding)
+function M.lines(read, encoding, longest)
   local buffer, from, searched, number, ending, at_end = "", 1, 1, 0, nil, false
+  longest = longest or M.LONGEST
   -- The end of the first line tells the end of all lines. A CR at the end of a piece may be a half of CRLF.
   local function find_ending()
     local lf, cr = buffer:find("\n", searched, true), buffer:find("\r", searched, true)
@@ -55,21 +61,26 @@ function M.lines(read, encoding)
       if at then
         local is_pair = ending == "\n" and at > from and buffer:byte(at - 1) == 13
         return take(is_pair and at - 2 or at - 1, at + 1)
-      elseif #buffer - from >= MAX_ROW then
-        return nil, ("the line is longer than %d bytes"):format(MAX_ROW), number + 1
+      elseif #buffer - from >= longest then
+        return nil, ("the line is longer than %d bytes"):format(longest), number + 1
       elseif at_end then
         if from > #buffer then
           return nil
         end
         return take(#buffer, #buffer + 1)
       end
-      local piece, problem = read()
+      local pieces, size = { buffer:sub(from) }, #buffer - from
+      local piece, problem
+      searched = math.max(from, #buffer) - from + 1
+      repeat
+        piece, problem = read()
+        pieces[#pieces + 1], size = piece, size + #(piece or "")
+      until not (piece and ending) or size >= longest or piece:find(ending, 1, true)
       if problem then
         return nil, problem
       end
       at_end = not piece
-      searched = math.max(from, #buffer) - from + 1
-      buffer, from = buffer:sub(from) .. (piece or ""), 1
+      buffer, from = table.concat(pieces), 1
     end
   end
 end
@@ -79,11 +90,14 @@ local function count_of(line)
   return count
 end
 
----A function that returns the next row that is not blank, the number of its first line, and whether it has quotes. At
----the end it returns nil; at a fault nil, the fault and the line.
+---A function that returns the next row that is not blank, the number of its first line, and whether it has quotes. The
+---fourth result is true if the row is one line without an end: a program may have been killed while it wrote it. At the
+---end it returns nil. At a fault it returns nil, the fault, the line and the fourth result.
 ---@param next_line fun(): string|nil, integer|string|nil, integer|nil of `lines`
----@return fun(): string|nil, integer|string|nil, boolean|integer|nil
-function M.rows(next_line)
+---@param longest? integer bytes
+---@return fun(): string|nil, integer|string|nil, boolean|integer|nil, boolean|nil
+function M.rows(next_line, longest)
+  longest = longest or M.LONGEST
   return function()
     local line, number, length
     repeat
@@ -91,29 +105,28 @@ function M.rows(next_line)
     until not line or line:find "%S"
     if not line then
       return nil, number, length
-    elseif not line:find('"', 1, true) then
-      line = line:sub(1, length)
-      if line:find("\r", 1, true) or line:find("\n", 1, true) then
-        return nil, "its end is not that of the first line", number
-      end
-      return line, number, false
     end
     -- The lines that a quote holds together.
-    local parts, size, quotes, first = { line }, #line, count_of(line), number
+    local parts, size, first, is_open = { line }, #line, number, #line == length
+    local quotes = line:find('"', 1, true) and count_of(line) or 0
     while quotes % 2 == 1 do
       local problem, at
       line, problem, length = next_line()
       at = length
       if not line and problem then
         return nil, problem, at or first
-      elseif not line or size > MAX_ROW then
-        return nil, "a quote has no end", first
+      elseif not line or size > longest then
+        return nil, "a quote has no end", first, is_open
       end
       parts[#parts + 1], size, quotes = line, size + #line, quotes + count_of(line)
+      is_open = false
     end
-    local last = parts[#parts]
-    parts[#parts] = last:sub(1, length)
-    return table.concat(parts), first, true
+    line = parts[#parts]:sub(1, length)
+    if quotes == 0 and line:find "[\r\n]" then
+      return nil, OTHER_END, first
+    end
+    parts[#parts] = line
+    return table.concat(parts), first, quotes > 0, is_open
   end
 end
 
@@ -141,7 +154,7 @@ local function split_quoted(row, separator, fields)
       if field:find('"', 1, true) then
         return nil, 'a quote stands within a field: such a field is written "…""…"'
       elseif field:find "[\r\n]" then
-        return nil, "its end is not that of the first line"
+        return nil, OTHER_END
       end
     end
     count = count + 1

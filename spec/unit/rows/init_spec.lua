@@ -120,6 +120,37 @@ describe("a file of rows", function()
     refused(content:sub(1, 30) .. ("x"):rep(20) .. content:sub(51), "damaged")
   end)
 
+  it("reads a network of JSON that is no text as one that is unknown, and not as none", function()
+    local list = subjects('{"address":"' .. A .. '","network":false}\n{"address":"' .. A .. '","network":null}\n')
+    assert.same({ "1 " .. A .. " false", "2 " .. A .. " nil" }, list)
+    list = read('{"address":"' .. A .. '","network":false}\n')
+    assert.equal("string", type(list[1].network))
+  end)
+
+  it("may have longer rows where the library has written it", function()
+    local row = A .. "," .. ("x"):rep(5 * 1024 * 1024) .. ",allow\n"
+    refused("address,note,action\n" .. row, "line 2: the line is longer than 4194304 bytes")
+    assert.equal(1, #read("address,note,action\n" .. row, { needs = { "action" } }))
+    assert.equal(1, #read('address,note,action\n"' .. A .. '"' .. row:sub(#A + 1), { needs = { "action" } }))
+    row = A .. "," .. ("x"):rep(33 * 1024 * 1024) .. ",allow\n"
+    refused("address,note,action\n" .. row, "line 2: the line is longer than 33554432 bytes", { needs = { "action" } })
+  end)
+
+  it("may have a torn last row in a file of decisions, whose writer was killed", function()
+    local whole = "address,action,note\n" .. A .. ',allow,"a\nb"\n'
+    for torn, fault in pairs {
+      [B .. ",al"] = "the row is not complete: it has 2 fields, and the first line has 3",
+      [B .. ',allow,"x'] = "the row is not complete: a quote has no end",
+    } do
+      local list = read(whole .. torn, { needs = { "action" } })
+      assert.equal(2, #list)
+      assert.equal(4, list[2].line)
+      assert.equal(fault, list[2].fault)
+      refused(whole .. torn, "line 4: ")
+      refused(whole .. torn .. "\n" .. B .. ",allow,x\n", "line 4: ", { needs = { "action" } })
+    end
+  end)
+
   it("ends its lines with LF, CRLF or CR", function()
     for _, ending in ipairs { "\n", "\r\n", "\r" } do
       local content = table.concat({ "address,note", A .. ',"a' .. ending .. 'b"', B .. ",x" }, ending)
@@ -130,6 +161,9 @@ describe("a file of rows", function()
       end
     end
     refused("address,note\n" .. A .. ",a\r" .. B .. ",b\n", "line 2: its end is not that of the first line")
+    for _, content in ipairs { "address\n%s\r\n%s\n", "address\r\n%s\n%s\r\n" } do
+      assert.same({ "2 " .. A .. " nil", "3 " .. B .. " nil" }, (subjects(content:format(A, B))))
+    end
     refused("address,note\r" .. A .. ",a\n" .. B .. ",b\r", "line 2: its end is not that of the first line")
   end)
 

@@ -70,9 +70,13 @@ end
 local readers = {}
 
 function readers.csv(file, columns)
-  local next_row = rows.records.rows(rows.records.lines(function()
-    return file:read(PIECE)
-  end))
+  local longest = rows.records.LONGEST_OWN
+  local next_row = rows.records.rows(
+    rows.records.lines(function()
+      return file:read(PIECE)
+    end, nil, longest),
+    longest
+  )
   next_row() -- the header
   local cells = {}
   return function()
