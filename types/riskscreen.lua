@@ -1278,7 +1278,7 @@ function riskscreen.journal.verify(source, options) end
 ---@return fun(): riskscreen.JournalEntry|nil
 function riskscreen.journal.entries(source, address, on_fault) end
 
----The files of a journal, the oldest first; of another file, the file alone.
+---The files of a journal, the oldest first; of another file, the file alone. A head or the first line tells a journal.
 ---@param path string
 ---@return string[]
 function riskscreen.journal.files(path) end

@@ -187,6 +187,19 @@ describe("the journal of the command", function()
     assert.matches("decisions.jsonl.2,0,,missing,", out, 1, true)
   end)
 
+  it("is reported with its rotated files, also without PATH.head", function()
+    for _ = 1, 3 do
+      assert(assert(journals.file(path)):rotate())
+      assert.equal(0, (screen("-q", CLEAN)))
+    end
+    for _ = 1, 2 do
+      local status, out, err = run { "report", path, "-o", temporary.path "page.html", "--json" }
+      assert.equal(0, status, err)
+      assert.equal(3, cjson.decode(out).rows)
+      os.remove(path .. ".head")
+    end
+  end)
+
   it("says with which line a chain begins whose older files were moved away", function()
     screen("-q", CLEAN)
     assert(assert(journals.file(path)):rotate())

@@ -296,6 +296,30 @@ describe("riskscreen list update", function()
     assert.equal(12, lists.load(output).facts.entries)
   end)
 
+  it("takes the options of every reader of rows, which its refusals name", function()
+    local output = temporary.path "ours.rsl"
+    answer.default = { body = "konto,action\n" .. address(1) .. ",x\n" }
+    local status, _, err = update(output)
+    assert.equal(3, status)
+    assert.matches("--address-column NAME names it", err, 1, true)
+    status, _, err = update(output, "--address-column", "konto", "--delimiter", ",")
+    assert.equal(0, status, err)
+    assert.equal(1, lists.load(output).facts.entries)
+  end)
+
+  it("keeps no token of its URL", function()
+    local output = temporary.path "ofac.rsl"
+    answer.default = { headers = { ETag = '"1"' }, body = ofac(3) }
+    for _ = 1, 2 do
+      local status, _, err = update_from(server.url .. "/sdn.xml?token=s3cret", output)
+      assert.equal(0, status, err)
+    end
+    assert.equal('"1"', requests[2].headers["if-none-match"])
+    for _, name in ipairs(temporary.names()) do
+      assert.is_nil(temporary.read(temporary.path(name)):find("s3cret", 1, true), name)
+    end
+  end)
+
   it("follows no redirect from https to http", function()
     local output, asked, kept = temporary.path "ofac.rsl", {}, runtime.fetch
     function runtime.fetch(settings) -- luacheck: ignore 122

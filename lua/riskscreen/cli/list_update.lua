@@ -86,7 +86,8 @@ function M.fetch(output, url, settings)
   local facts = kept and json.decode(files.read(output .. FACTS) or "")
   local headers = {}
   -- Only an unspoilt file may stand for the one that has not changed.
-  if type(facts) == "table" and facts.url == url and facts.digest == text.hex(core.sha256(kept)) then
+  local source = text.hex(core.sha256(url)) -- a URL may have a password or a token
+  if type(facts) == "table" and facts.source == source and facts.digest == text.hex(core.sha256(kept)) then
     headers["If-None-Match"], headers["If-Modified-Since"] = facts.etag, facts.modified
   end
   local reply = fetch(url, headers, settings)
@@ -97,7 +98,7 @@ function M.fetch(output, url, settings)
   end
   local path = output .. FETCHED .. ".new"
   status.ensure_written(files.write(path, reply.text))
-  facts = { url = url, digest = text.hex(core.sha256(reply.text)) }
+  facts = { source = source, digest = text.hex(core.sha256(reply.text)) }
   facts.etag, facts.modified = reply.headers.etag, reply.headers["last-modified"]
   return path,
     true,

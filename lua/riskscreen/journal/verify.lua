@@ -378,13 +378,14 @@ function M.entries(source, address, on_fault)
   end
 end
 
----The files of a journal, the oldest first; of another file, the file alone.
+---The files of a journal, the oldest first; of another file, the file alone. A head or the first line tells a journal.
 ---@param path string
 ---@return string[]
 function M.files(path)
   text.expect("journal.files: path", path, "string")
   local target = whole_files.target(path)
-  return read_head(target) and files_of(target) or { path }
+  local is_journal = read_head(target) or lines.chain((line_reader(target)()) or "")
+  return is_journal and files_of(target) or { path }
 end
 
 return M

@@ -159,7 +159,7 @@ return {
       { name = "url", type = "string", argument = "URL", default = update.URL, doc = "Where the list is." },
       build.seconds("timeout", 300, "Time for the whole transfer.", 1),
       build.count("max_size", "bytes", 256 * MIB, 1024, 1024 * MIB, "The longest file that is taken."),
-    }),
+    }, inputs.options),
     examples = { { line = "list update -o /var/lib/riskscreen/ofac.rsl", what = "From a timer, once a day" } },
     statuses = {
       { status = status.done, what = "the list is new, or made anew from the source that has not changed" },
