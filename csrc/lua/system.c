@@ -179,6 +179,13 @@ static int system_link_target(lua_State *L) {
     return 1;
 }
 
+/* system.real_path(path): the absolute path without links of what is there; nil where nothing is. */
+static int system_real_path(lua_State *L) {
+    char path[PATH_MAX];
+    lua_pushstring(L, realpath(luaL_checkstring(L, 1), path));
+    return 1;
+}
+
 /* system.make_like(path, model): an empty new file; nothing may have its name yet, no link either. It has the
  * permissions and, where that is allowed, the owner of `model`; or those of any new file, where that is not there. */
 static int system_make_like(lua_State *L) {
@@ -253,21 +260,14 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},
-        {"sync", system_sync},
-        {"truncate", system_truncate},
-        {"lock", system_lock},
-        {"restrict", system_restrict},
-        {"stat", system_stat},
-        {"version", system_version},
-        {"link_target", system_link_target},
-        {"make_like", system_make_like},
-        {"catch_end", system_catch_end},
-        {"ending", system_ending},
-        {"process", system_process},
-        {"random", system_random},
-        {"variables", system_variables},
-        {NULL, NULL},
+        {"columns", system_columns},     {"sync", system_sync},
+        {"truncate", system_truncate},   {"lock", system_lock},
+        {"restrict", system_restrict},   {"stat", system_stat},
+        {"version", system_version},     {"link_target", system_link_target},
+        {"real_path", system_real_path}, {"make_like", system_make_like},
+        {"catch_end", system_catch_end}, {"ending", system_ending},
+        {"process", system_process},     {"random", system_random},
+        {"variables", system_variables}, {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

@@ -3,6 +3,7 @@
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
+local core = require "riskscreen.core"
 local enums = require "riskscreen.interface.enums"
 local files = require "riskscreen.util.files"
 local http = require "riskscreen.options.http"
@@ -113,10 +114,14 @@ local function is_of_kubernetes(rest)
 end
 
 -- A variable that may be meant as a setting must be one: a deny list that does not count would let addresses pass.
-local function check_variables(names)
-  for _, name in ipairs(names) do
+local function check_variables(world)
+  local getenv = world.getenv
+  for _, name in ipairs(world.variables()) do
     local rest = name:match("^" .. PREFIX .. "(.*)$")
-    if rest and not is_variable[rest] and not is_of_kubernetes(rest) then
+    if is_variable[rest] and getenv(name) == "" then
+      -- A script that has lost the value must not lose a deny list, or get another account, without a word.
+      status.misuse(("the variable %s is empty: give it a value, or unset it"):format(name))
+    elseif rest and not is_variable[rest] and not is_of_kubernetes(rest) then
       local hint, is_ours = text.did_you_mean(rest, variables), false
       for word in pairs(words) do
         is_ours = is_ours or rest:upper():find(word, 1, true)
@@ -236,9 +241,8 @@ end
 ---@return riskscreen.cli.Configuration
 function M.read(flags, pairs_given, world, may_lack)
   local values, profile, getenv = {}, nil, world.getenv
-  check_variables(world.variables())
-  local of_variable = getenv(M.variable "profile")
-  local name = flags.profile or of_variable ~= "" and of_variable or nil
+  check_variables(world)
+  local name = flags.profile or getenv(M.variable "profile")
   local path, is_required = profile_path(name, getenv)
   if path and (is_required and not may_lack or files.exists(path)) then
     read_profile(values, path)
@@ -247,13 +251,11 @@ function M.read(flags, pairs_given, world, may_lack)
   for _, setting in ipairs(M.settings) do
     local variable = M.variable(setting.name)
     local written = getenv(variable)
-    if written and written ~= "" then
-      set(values, setting, written, variable, VARIABLE)
-    end
+    local _ = written and set(values, setting, written, variable, VARIABLE)
   end
   local variable = M.variable "access_key"
   local key = getenv(variable)
-  values.access_key = key and key ~= "" and { text = key, source = variable, rank = VARIABLE } or nil
+  values.access_key = key and { text = key, source = variable, rank = VARIABLE }
   for _, pair in ipairs(pairs_given) do
     local key_given, written = pair:match "^([^=]+)=(.*)$"
     if not key_given then
@@ -267,9 +269,9 @@ function M.read(flags, pairs_given, world, may_lack)
       set(values, setting, tostring(written), flag, ARGUMENT)
     end
   end
-  -- Every profile is an account of its own, unless it names one.
-  local account = ((name or "default"):match("[^/]*$"):gsub("%.conf$", ""):gsub("[^%w_.-]", "_"))
-  return { values = values, path = path, profile = profile, account = account ~= "" and account or "default" }
+  -- Every profile is an account of its own, unless it names one. Two of one name may stand in two folders.
+  local account = profile and text.hex(core.sha256(system.real_path(profile) or profile)):sub(1, 32) or "default"
+  return { values = values, path = path, profile = profile, account = account }
 end
 
 ---Puts the lines of a setting into the profile, in the place of those that it has.

@@ -146,10 +146,23 @@ local function world_of(given)
   return world
 end
 
+-- Whether the arguments are a flag alone, or behind the words of a verb or a group.
+local function is_alone(list, arguments)
+  local words = table.concat(arguments, " ", 1, #arguments - 1)
+  for _, name in ipairs(tables.pluck(list, "name")) do
+    if words == "" or words == name or words == name:match "^%S+" then
+      return true
+    end
+  end
+end
+
 -- The values of the command line; or nil and the help or version that it asks for.
-local function parse(parser, choice, arguments)
+local function parse(parser, choice, arguments, list)
   local ok, parsed, result = pcall(parser.pparse, parser, arguments)
-  if choice.answer then
+  if choice.answer and not is_alone(list, arguments) then
+    -- The status of help is that of `allow`, and an address from elsewhere may be "-h".
+    status.misuse "-h, --help and --version stand alone, or behind a verb"
+  elseif choice.answer then
     return nil, choice.answer
   elseif not ok then
     error(parsed, 0)
@@ -235,7 +248,7 @@ function M.main(arguments, given)
         status.misuse(("an argument is not UTF-8: %s"):format(text.show(argument)))
       end
     end
-    local result, answer = parse(parser, choice, arguments)
+    local result, answer = parse(parser, choice, arguments, list)
     if answer then
       status.ensure_written(world.out:write(answer, "\n"))
       status.ensure_written(world.out:flush())

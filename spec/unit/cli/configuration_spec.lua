@@ -72,7 +72,6 @@ describe("the configuration", function()
   end)
 
   it("names the account after the profile, unless the profile names it", function()
-    write("default.conf", "timeout = 5\n")
     write("live.conf", "account = payments\n")
     write("test.conf", "timeout = 5\n")
     local identities = {}
@@ -90,10 +89,38 @@ describe("the configuration", function()
     add "--profile=test"
     add "--set=account=payments"
     add("--profile", home .. "/test.conf")
-    add("--set", "account=default")
+    add("--set", "account=default") -- that of no profile
     local default, live, test = identities[1], identities[2], identities[3]
     assert.same({ default, live, test, live, test, default }, identities)
     assert.is_true(default ~= live and live ~= test and test ~= default)
+  end)
+
+  it("has an account for each profile, also of one name in two folders, and under any name of the file", function()
+    assert(os.execute(("mkdir %s/other && ln -s other %s/link"):format(home, home)))
+    write("live.conf", "timeout = 5\n")
+    write("other/live.conf", "timeout = 5\n")
+    local path, identities = directory .. "/decisions.jsonl", {}
+    for _, name in ipairs { "live", home .. "/other/live.conf", home .. "/link/../other//live.conf", "link/live.conf" } do
+      local env =
+        { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = KEY, XDG_CONFIG_HOME = directory }
+      name = name:find "^link" and home .. "/" .. name or name
+      run({ "screen", "0x1", "-n", "eth", "--journal", path, "--set", "retry=false", "--profile", name }, { env = env })
+    end
+    for entry in require("riskscreen.journal").entries(path) do
+      identities[entry.seq] = entry.identity
+    end
+    assert.equal(4, #identities)
+    assert.is_true(identities[1] ~= identities[2])
+    assert.same({ identities[2], identities[2] }, { identities[3], identities[4] })
+  end)
+
+  it("refuses an empty variable: what it had may have been a deny list, or the profile", function()
+    for _, name in ipairs { "LISTS_DENY", "PROFILE", "ACCESS_KEY", "POLICY", "REDIS_URL" } do
+      local status, _, err = run({ "config", "show" }, { env = { ["RISKSCREEN_" .. name] = "" } })
+      assert.equal(4, status)
+      assert.matches(("the variable RISKSCREEN_%s is empty"):format(name), err, 1, true)
+    end
+    assert.equal(0, (run({ "config", "show" }, { env = { RISKSCREEN_SERVICE_HOST = "" } })))
   end)
 
   it("names the line and the nearest name of a wrong setting", function()

@@ -34,6 +34,26 @@ describe("the command", function()
     end
   end)
 
+  it("takes no help among other arguments for a wish: its status is that of `allow`", function()
+    for _, line in ipairs {
+      { "screen", "-n", "eth", "-h" },
+      { "screen", "-n", "eth", address "clean-eth", "--help" },
+      { "-n", "eth", "screen", "-h" },
+      { "screen", "-q", "-h" },
+      { "list", "check", "deny.rsl", "--version" },
+      { "journal", "verify", "-h", "decisions.jsonl" },
+    } do
+      local status, out, err = run(line)
+      assert.same({ 4, "" }, { status, out })
+      assert.matches("stand alone, or behind a verb", err, 1, true)
+    end
+    for _, line in ipairs { { "list", "check", "-h" }, { "list", "--help" }, { "screen", "-h" }, { "-h" } } do
+      local status, out = run(line)
+      assert.equal(0, status)
+      assert.matches("Usage:", out, 1, true)
+    end
+  end)
+
   it("names the nearest verb and option", function()
     local status, _, err = run { "scren" }
     assert.equal(4, status)

@@ -76,6 +76,10 @@ describe("riskscreen.system", function()
     for _, name in ipairs { path, "/tmp", path .. ".null", path .. ".missing" } do
       assert.is_nil(system.link_target(name))
     end
+    for _, name in ipairs { path, path .. ".link", (path:gsub("/([^/]*)$", "/.//%1")) } do
+      assert.equal(path, system.real_path(name))
+    end
+    assert.is_nil(system.real_path(path .. ".missing"))
     for _, ending in ipairs { ".link", ".pipe", ".null" } do
       os.remove(path .. ending)
     end
