@@ -270,7 +270,7 @@ function M.read(flags, pairs_given, world, may_lack)
     end
   end
   -- Every profile is an account of its own, unless it names one. Two of one name may stand in two folders.
-  local account = profile and text.hex(core.sha256(system.real_path(profile) or profile)):sub(1, 32) or "default"
+  local account = profile and text.hex(core.sha256(files.real(profile))):sub(1, 32) or "default"
   return { values = values, path = path, profile = profile, account = account }
 end
 

@@ -30,9 +30,10 @@ function M.catch(context, stop)
 end
 
 ---The status of a verb that has ended in good order.
+---@param code? integer without a signal
 ---@return integer
-function M.status()
-  return system.ending() and status.interrupted or status.done
+function M.status(code)
+  return system.ending() and status.interrupted or code or status.done
 end
 
 return M

@@ -274,7 +274,8 @@ local operations = {
         "direction",
         "body",
         "string",
-        "The interface shows `received`; `sent` is assumed. Any text is sent as given."
+        "The interface shows `received`; `sent` is assumed. Any other text is sent as given, but no misspelt one.",
+        { known = { "received", "sent" } }
       ),
       -- The interface shows it in results alone, as an identifier that the client supplied.
       parameter(

@@ -147,6 +147,8 @@ function checkers.string(spec, value, path, extend)
     return problem(path, ("%s must not contain control characters (got %s)"):format(path, text.show(value)))
   elseif spec.word and value:find(" ", 1, true) then
     return problem(path, ("%s must not contain spaces (got %s)"):format(path, text.show(value)))
+  elseif spec.known and not tables.set(spec.known)[value] and text.nearest(value, spec.known) then
+    return not_one_of(path, spec.known, value)
   end
   return value
 end

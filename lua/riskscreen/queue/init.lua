@@ -345,13 +345,13 @@ end
 ---@return integer|nil removed
 ---@return riskscreen.Error|nil err
 function Queue:forget(read)
-  if type(read) == "table" then
+  if type(read) == "table" and tables.sequence_length(read) then
     for _, result in ipairs(read) do
       text.expect("queue:forget: the position of a result", type(result) == "table" and result.position, "string")
     end
     return entries.remove(self, "results", read)
   end
-  local milliseconds, number = tostring(read):match "^(%d+)%-(%d+)$"
+  local milliseconds, number = (type(read) == "string" and read or ""):match "^(%d+)%-(%d+)$"
   if not milliseconds then
     error(("queue:forget: expected results, or the position of one (got %s)"):format(text.show(read)), 2)
   end

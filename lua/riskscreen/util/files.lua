@@ -53,6 +53,13 @@ function M.target(path)
   return system and system.link_target(path) or path
 end
 
+---The absolute path of what is there, without links; any other path itself.
+---@param path string
+---@return string
+function M.real(path)
+  return system and system.real_path(path) or path
+end
+
 ---The path where a new content is written before it replaces the old one. No other program uses such a name.
 ---@param path string
 ---@return string

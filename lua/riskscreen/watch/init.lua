@@ -8,6 +8,7 @@ local client_options = require "riskscreen.options"
 local decisions = require "riskscreen.policy.decision"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
+local files = require "riskscreen.util.files"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
 local limiters = require "riskscreen.call.limiter"
@@ -24,7 +25,7 @@ local ensure = errors.ensure
 local DAY = 86400 -- seconds
 local LONGEST_CYCLE = 30 * DAY
 local SPREAD = 0.9 -- of the interval: the rest is room for pauses and slow answers
-local LONGEST_SLEEP = 60 -- seconds, so that `stop` is seen
+local LONGEST_SLEEP = 1 -- seconds, so that `stop` is seen
 local SHORTEST_SLEEP = 0.01 -- seconds
 local MOST_HELD = 100 -- rows of an address that may be old ones with another text
 local FAILURES = 3 -- cycles in a row without an answer after which an address is reported as unknown
@@ -311,11 +312,17 @@ local function forget(self)
   end
 end
 
+-- The real path of a source that is a file; "" for all others.
+local function source_of(self)
+  return type(self.settings.source) == "string" and files.real(self.settings.source) or ""
+end
+
 local function save_cycle(self)
   local name = self.meta.name
   ensure(self.store:batch {
     { kind = "put", space = name, key = "cycle", value = assert(json.encode(self.cycle)) },
     { kind = "put", space = name, key = "account", value = calls.identity.account(calls.state_of(self.client)) },
+    { kind = "put", space = name, key = "source", value = source_of(self) },
   })
 end
 
@@ -412,11 +419,28 @@ local function load(self)
   self.serial = tonumber((ensure(self.meta:get "serial"))) or 0
 end
 
+-- A file that has no address of the one before would end the watch of that one: its verdicts would be forgotten.
+local function check_source(self)
+  local before, now = ensure(self.meta:get "source") or "", source_of(self)
+  if before == "" or now == "" or before == now or ensure(self.verdicts:count()) == 0 then
+    return
+  end
+  for item in remaining(self) do
+    if item.entry then
+      return
+    end
+  end
+  local message = "the watch '%s' of this store is one of %s, and %s has none of its addresses: give this watch another "
+    .. "name, or a store of its own"
+  error(errors.new("storage", message:format(self.settings.name, before, now), { reason = "other_source" }), 0)
+end
+
 local function begin(self)
   self.summary = { screened = 0, changed = 0, failed = 0, waiting = 0, finished = false }
   local identity = identity_of(self)
   if self.cycle.finished or self.cycle.identity ~= identity then
     self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false, identity = identity }
+    check_source(self)
   end
 end
 

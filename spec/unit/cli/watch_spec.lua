@@ -1,5 +1,7 @@
 local cjson = require "cjson"
-local run = require("spec.support.cli").run
+local cli = require "spec.support.cli"
+local command_line = require "spec.support.command_line"
+local run = cli.run
 local sandbox = require "riskscreen.sandbox"
 local temporary = require "spec.support.temporary"
 
@@ -37,6 +39,33 @@ describe("riskscreen watch", function()
     status, out = run(arguments)
     assert.equal(0, status)
     assert.equal("", out)
+  end)
+
+  it("refuses another file in the place of its own, whose verdicts would be forgotten", function()
+    local function watch(file)
+      return run { "watch", "--sandbox", "-n", "eth", "--once", "--file", file, "--state", temporary.path "state.db" }
+    end
+    assert.equal(0, (watch(path)))
+    local other, next_month = temporary.path "other.csv", temporary.path "customers-2.csv"
+    temporary.write(other, "address\n" .. address "type-scam" .. "\n")
+    temporary.write(next_month, "address\n" .. address "type-scam" .. "\n" .. address "type-hack" .. "\n")
+    local status, out, err = watch(other)
+    assert.same({ 3, "" }, { status, out })
+    assert.matches("has none of its addresses: give this watch another name", err, 1, true)
+    status, out = watch(path)
+    assert.same({ 0, "" }, { status, out })
+    status, out = watch(next_month)
+    assert.same({ 0, 1 }, { status, #lines_of(out) })
+  end)
+
+  it("ends at Ctrl-C and SIGTERM when its screening has ended", function()
+    for _, signal in ipairs { "INT", "TERM" } do
+      local line = "XDG_CONFIG_HOME=/none timeout -s %s 2 env %s watch --sandbox -n eth --file %s"
+      local out, status = command_line.run(line:format(signal, cli.command, path))
+      assert.equal(124, status) -- that of `timeout`
+      assert.matches("stopping: calls under way are finished", out, 1, true)
+      assert.matches("customers.csv.watch.db", table.concat(temporary.names(), " "), 1, true)
+    end
   end)
 
   it("throws no change away", function()

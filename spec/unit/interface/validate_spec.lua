@@ -130,6 +130,17 @@ describe("validate.parameters", function()
     assert.matches("did you mean 'high'?", err.message, 1, true)
   end)
 
+  it("refuses a misspelt value of a parameter whose values are not all published, and takes others", function()
+    local submit = operations.by_name.screenTransaction
+    for _, direction in ipairs { "received", "sent", "in", "both", "internal" } do
+      assert(validate.parameters(submit, { network = "eth", hash = "0x5f", direction = direction }))
+    end
+    for direction, meant in pairs { recieved = "received", Received = "received", snt = "sent" } do
+      local err = refused(submit, { network = "eth", hash = "0x5f", direction = direction })
+      assert.matches(("did you mean '%s'?"):format(meant), err.message, 1, true)
+    end
+  end)
+
   it("refuses unknown fields of an item but not of an open object", function()
     assert.equal("list[1].adress", refused(add, { list = { { adress = "a" } } }).field)
     local parameters = { list = { { address = "a", risks = { { riskType = "scam", note = "seen" } } } } }

@@ -481,9 +481,12 @@ describe_if("a queue in Redis", function()
     assert.equal(0, queue:forget { tables.merge(list[4], { id = "file/9" }) })
     assert.equal(1, queue:forget(list[4].position))
     assert.equal(list[5].id, queue:results()[1].id)
-    assert.has_error(function()
-      queue:forget "all"
-    end)
+    for _, wrong in ipairs { "all", list[5], { results = { list[5] } }, { { postion = list[5].position } }, 1.5 } do
+      assert.has_error(function()
+        queue:forget(wrong)
+      end)
+    end
+    assert.equal(0, queue:forget {})
   end)
 
   it("lets a producer wait while it is full", function()

@@ -7,6 +7,7 @@ local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
+local signals = require "riskscreen.cli.signals"
 local status = require "riskscreen.cli.status"
 local rows = require "riskscreen.rows"
 local store = require "riskscreen.store"
@@ -105,14 +106,18 @@ local function run(context)
     return summary.finished and summary.waiting == 0 and summary.failed == 0 and status.done or status.unknown
   end
   local outcome, failure
+  local forget = signals.catch(context, function()
+    watch:stop()
+  end)
   if options.once then
     outcome, failure = watch:once()
   else
     outcome, failure = watch:run(tell)
   end
+  forget()
   kept:close()
   status.ensure(outcome, failure)
-  return options.once and tell(outcome) or status.done
+  return signals.status(options.once and tell(outcome) or nil)
 end
 
 return {
