@@ -440,7 +440,7 @@ describe("screen --file", function()
       -- The first run takes one row in a second, and it has the state's lock before its first answer.
       local script = (
         "%s --rate 1 -q & first=$!; until [ -s %s/input.results.csv ]; do sleep 0.05; done; %s --resume; "
-        .. "echo status $?; kill -0 $first && echo alive; kill $first"
+        .. "echo status $?; kill -0 $first && echo alive; kill $first; wait $first; true"
       ):format(line, directory, line)
       local output = run(script)
       assert.matches("another run is using", output, 1, true)

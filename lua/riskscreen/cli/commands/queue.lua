@@ -2,22 +2,18 @@
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
-local core = require "riskscreen.core"
 local decision_record = require "riskscreen.cli.decision_record"
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
-local outputs = require "riskscreen.cli.output"
+local queue_results = require "riskscreen.cli.queue_results"
 local queues = require "riskscreen.queue"
 local redis = require "riskscreen.redis"
 local signals = require "riskscreen.cli.signals"
 local status = require "riskscreen.cli.status"
-local system = require "riskscreen.system"
-local records = require("riskscreen.rows").records
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local REDIS_URL = "RISKSCREEN_REDIS_URL"
-local PIECE = 65536 -- bytes
 local STATUS =
   "waiting working following results dead added done shared requeued foreign per_second left oldest workers"
 
@@ -42,11 +38,6 @@ local of_results = option_of.pick(queues.options, { "replicas" })
 
 local redis_failed = { status = status.unknown, what = "Redis failed" }
 local statuses = { { status = status.done, what = "done" }, redis_failed }
-
--- A result or a dead letter with the columns of its input.
-local function with_input(entry)
-  return tables.merge(tables.pick(entry.input or {}, { "address", "network", "fields" }), entry)
-end
 
 -- The queue, and the client of Redis.
 local function open(context)
@@ -178,7 +169,7 @@ local function run_dead(context)
   repeat
     local letters = status.ensure(queue:dead(after))
     for _, letter in ipairs(letters) do
-      output:add(with_input(letter))
+      output:add(queue_results.with_input(letter))
       after = letter.position
     end
   until not letters[1]
@@ -191,137 +182,6 @@ local function run_requeue(context)
   context:tell(text.count(count, "job", text.grouped(count)) .. " again")
 end
 
--- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice. A result may
--- come again after a kill, or from a Redis that has lost changes. Redis has no other row of the file any more.
-
-local RESULT = "source row address network action reasons risks error time fields queue"
-local result_columns = outputs.columns.named(text.words(RESULT))
-local SUBJECT, QUEUE = 4, #result_columns -- up to the network, the columns say which row it is
-
----@class riskscreen.cli.ResultFile
----@field path string
----@field out file*
----@field queue string the queue and its Redis
----@field subjects table<string, table<integer, integer>> by run and row, a digest of address and network
-
--- The cells of a result, with the input as it was added.
-local function cells_of(file, result)
-  local record = tables.merge(with_input(result), { queue = file.queue })
-  record.fields = record.fields ~= nil and outputs.json(record.fields) or nil
-  return outputs.columns.cells(result_columns, record)
-end
-
--- The cells of a row of the file; none of one that is not whole.
-local function split(row)
-  local cells = {}
-  return records.split(row, ",", cells, row:find('"', 1, true) ~= nil) == QUEUE and cells or {}
-end
-
--- Whether a row is in the file; from now on it is. Another queue, or another address in its place, ends the command.
-local function has_row(file, cells)
-  if cells[QUEUE] ~= file.queue then
-    local message = "%s has the results of the queue %s, and this one is %s: -o names another file"
-    status.misuse(message:format(file.path, text.show(cells[QUEUE]), text.show(file.queue)))
-  end
-  local source, row = cells[1], tonumber(cells[2]) or 0
-  local number = tonumber(text.hex(core.sha256(cells[3] .. " " .. cells[4])):sub(1, 8), 16)
-  file.subjects[source] = file.subjects[source] or {}
-  local before = file.subjects[source][row]
-  file.subjects[source][row] = before or number
-  if before and before ~= number then
-    local message = "%s has another address in row %d of the run %s: -o names another file"
-    status.misuse(message:format(file.path, row, text.show(source)))
-  end
-  return before ~= nil
-end
-
--- Reads the rows of the file. Returns its length up to the last whole row, and the line end that this row lacks.
-local function read_results(file)
-  local header = outputs.csv_header(result_columns)
-  local beginning = file.out:read(#header) or ""
-  if beginning ~= header:sub(1, #beginning) then
-    status.misuse(("%s is not a file of this command"):format(file.path))
-  elseif beginning ~= header then
-    return 0, header
-  end
-  local next_line = records.lines(function()
-    return file.out:read(PIECE)
-  end, "bytes")
-  local read, whole, lacking, is_last = #header, #header, "", false
-  local next_row = records.rows(function()
-    local line, number, length = next_line()
-    is_last = line ~= nil and line:sub(-1) ~= "\n"
-    if is_last then
-      line = line:gsub("\r$", "")
-    end
-    read = read + #(line or "")
-    return line, number, is_last and #line or length
-  end)
-  for row in next_row do
-    local cells = split(row)
-    if is_last and cells[QUEUE] ~= file.queue then
-      break
-    end
-    has_row(file, cells)
-    whole, lacking = read, is_last and "\r\n" or ""
-  end
-  return whole, lacking
-end
-
--- Whether a row that is not whole was cut by a kill: Redis has its result until the row is on the disk.
-local function is_cut(file, queue, rest)
-  local results
-  repeat
-    results = status.ensure(queue:results(results and results[#results].position))
-    for _, result in ipairs(results) do
-      local subject = outputs.csv(cells_of(file, result), SUBJECT):sub(1, -3) .. ","
-      if subject:sub(1, #rest) == rest:sub(1, #subject) then
-        return not rest:find "\n"
-      end
-    end
-  until not results[1]
-  return false
-end
-
--- Opens the file, or makes it.
-local function open_results(path, queue, name)
-  inputs.refuse_stream(path, "-o")
-  local made, problem = io.open(path, "ab")
-  status.ensure_written(made, problem)
-  made:close()
-  ---@type riskscreen.cli.ResultFile
-  local file = { path = path, out = assert(io.open(path, "r+b")), queue = name, subjects = {} }
-  if not system.lock(file.out) then
-    status.misuse(("%s is being written by another program"):format(path))
-  end
-  local size, lacking = read_results(file)
-  file.out:seek("set", size)
-  local rest = size > 0 and text.trim(file.out:read "*a") or ""
-  if rest ~= "" and not is_cut(file, queue, rest) then
-    local message = "%s: the row behind byte %.0f is not whole, and Redis does not have its result: mend the file, or "
-    status.misuse((message .. "-o names another file"):format(path, size))
-  end
-  file.out:seek("set", size)
-  status.ensure_written(system.truncate(file.out, size))
-  status.ensure_written(file.out:write(lacking))
-  status.ensure_written(system.sync(file.out))
-  return file
-end
-
--- Writes results that are not in the file, and returns their number when they are on the disk.
-local function write_results(file, results)
-  local count = 0
-  for _, result in ipairs(results) do
-    local line = outputs.csv(cells_of(file, result), QUEUE)
-    if not has_row(file, split(line:sub(1, -3))) then
-      status.ensure_written(file.out:write(line))
-      count = count + 1
-    end
-  end
-  status.ensure_written(system.sync(file.out))
-  return count
-end
-
 local function run_results(context)
   local options = context.options
   local queue, client = open(context)
@@ -329,12 +189,12 @@ local function run_results(context)
   local forget = signals.catch(context, function()
     stopped = true
   end)
-  local file = open_results(options.output, queue, ("%s@%s"):format(options.name, client:server()))
+  local file = queue_results.open(options.output, queue, ("%s@%s"):format(options.name, client:server()))
   local count, repeated = 0, 0
   while not stopped do
     local results = status.ensure(queue:results(nil, options.follow and 1 or 0))
     if results[1] then
-      local written = write_results(file, results)
+      local written = file:add(results)
       count, repeated = count + written, repeated + #results - written
       status.ensure(queue:forget(results))
     elseif not options.follow then
@@ -342,12 +202,12 @@ local function run_results(context)
     end
   end
   forget()
-  file.out:close()
+  file:close()
   local known = repeated > 0 and (", and %s that the file had"):format(text.grouped(repeated)) or ""
   local dead = status.ensure(queue:status()).dead
   local lacking = dead > 0 and ("; %s dead letters have no result: queue dead"):format(text.grouped(dead)) or ""
   context:tell(text.count(count, "result", text.grouped(count)) .. known .. lacking)
-  return stopped and status.interrupted or status.done
+  return signals.status()
 end
 
 return {

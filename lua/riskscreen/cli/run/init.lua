@@ -14,6 +14,7 @@ local output = require "riskscreen.cli.run.output"
 local outputs = require "riskscreen.cli.output"
 local policies = require "riskscreen.policy"
 local progress_line = require "riskscreen.cli.progress"
+local results = require "riskscreen.cli.results"
 local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
 local signals = require "riskscreen.cli.signals"
@@ -35,7 +36,7 @@ local NO_NETWORK = "it names no network; -n NETWORK gives one"
 ---@class riskscreen.cli.Run
 ---@field context riskscreen.cli.Context
 ---@field input riskscreen.Rows
----@field out file* the output
+---@field out riskscreen.cli.Results
 ---@field path? string of the output; none where that is stdout
 ---@field state riskscreen.cli.State
 ---@field copied? riskscreen.cli.Earlier the results of a complete run, as far as they are copied
@@ -132,9 +133,8 @@ function Run:write_ready()
     elseif not answer.failed and not answer.invalid and not answer.is_earlier then
       self.before_failures = nil
     end
-    status.ensure_written(self.out:write(answer.text))
-    progress.position, progress.chain = progress.position + 1, answer.chain
-    progress.offset = progress.offset + #answer.text
+    self.out:write(answer.text)
+    progress.position, progress.chain, progress.offset = progress.position + 1, answer.chain, self.out.position
     progress.counts[answer.action] = (progress.counts[answer.action] or 0) + 1
     if answer.invalid then
       progress.invalid = progress.invalid + 1
@@ -162,7 +162,7 @@ function Run:write_all()
 end
 
 function Run:record(written)
-  status.ensure_written((self.path and system.sync or self.out.flush)(self.out))
+  self.out:sync()
   self.state:record(self.progress, written)
   self.recorded = runtime.now()
 end
@@ -281,7 +281,7 @@ function Run:take_back_failures()
   local before = self.before_failures
   if self.path and before then
     self.progress = before
-    status.ensure_written(system.truncate(self.out, before.offset))
+    self.out:cut(before.offset)
     self:record {}
   end
 end
@@ -446,7 +446,7 @@ function M.run(context)
       error(failure, 0)
     end
   else
-    run.out, run.state = context:stream(), states.open()
+    run.out, run.state = results.stream(context:stream()), states.open()
     run.progress, run.answers = run.state.progress, run.state.answers
     run.out:write(run:header())
   end

@@ -7,14 +7,13 @@ local files = require "riskscreen.util.files"
 local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
-local rows = require "riskscreen.rows"
+local results = require "riskscreen.cli.results"
 local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
 
 local STATE = ".state"
-local PIECE = 65536 -- bytes
 
 local actions = tables.set { "allow", "review", "block", "unknown" }
 
@@ -70,20 +69,12 @@ end
 local readers = {}
 
 function readers.csv(file, columns)
-  local longest = rows.records.LONGEST_OWN
-  local next_row = rows.records.rows(
-    rows.records.lines(function()
-      return file:read(PIECE)
-    end, nil, longest),
-    longest
-  )
+  local next_row = file:rows()
   next_row() -- the header
-  local cells = {}
   return function()
-    local row, _, has_quotes = next_row()
+    local row, cells = next_row()
     if row then
       local record = {}
-      rows.records.split(row, ",", cells, has_quotes)
       for index, column in ipairs(columns) do
         record[column.name] = cells[index] ~= "" and cells[index] or nil
       end
@@ -93,15 +84,16 @@ function readers.csv(file, columns)
 end
 
 function readers.jsonl(file)
+  local next_line = file:lines()
   return function()
-    local line = file:read "*l"
+    local line = next_line()
     return line and line .. "\n", line and json.decode(line)
   end
 end
 
 -- Opens the results of a complete run, for a run that asks again for the rows that failed.
 local function open_earlier(path, format, columns)
-  local file = assert(io.open(path, "rb"))
+  local file = results.open(path, "rb")
   local read, at, current = readers[format](file, columns), 0, nil
   local function row(number)
     while at < number do
@@ -162,9 +154,8 @@ end
 -- after that is cut off; after a complete run nothing may come.
 local function has_recorded(run, progress)
   local header, out, offset = run:header(), run.out, progress.offset
-  return out
-    and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
-    and not (progress.finished and out:read(1))
+  return (offset == 0 or out:part(0, #header) == header and out:part(offset - 1, 1) == "\n")
+    and not (progress.finished and out:part(offset, 1) ~= "")
 end
 
 -- Opens the output where the run goes on. That of a run with --retry-failed has the permissions of the earlier one.
@@ -173,7 +164,7 @@ local function open_place(place, path, offset)
     os.remove(place)
     status.ensure_written(system.make_like(place, path))
   end
-  return io.open(place, "r+b")
+  return files.exists(place) and results.open(place, "r+b") or nil
 end
 
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.
@@ -206,25 +197,21 @@ function M.open(run, path, identity)
     end
     run:set_row_source(began.source)
     run.out = open_place(place_of(run, path), path, state.progress.offset)
-    if not has_recorded(run, state.progress) then
+    if not (run.out and has_recorded(run, state.progress)) then
       local message = "--resume: %s is not what the run has recorded; it was changed. --force starts again"
       status.misuse(message:format(path))
     end
-    assert(system.truncate(run.out, state.progress.offset))
-    run.out:seek "end"
+    run.out:cut(state.progress.offset)
   else
     os.remove(files.unfinished(path))
-    local problem
-    run.out, problem = io.open(path, "w+b")
-    status.ensure_written(run.out, problem)
+    run.out = results.open(path, "w+b")
     state:clear()
     state:begin(identity)
   end
   if state.progress.offset == 0 then -- a run that was ended before this has no header
-    local header = run:header()
-    run.out:write(header)
-    assert(system.sync(run.out))
-    state.progress.offset = #header
+    run.out:write(run:header())
+    run.out:sync()
+    state.progress.offset = run.out.position
     state:record(state.progress, {})
   end
   run.progress, run.answers = state.progress, state.answers

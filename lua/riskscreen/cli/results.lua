@@ -1,0 +1,108 @@
+-- A file of results that goes on after any end of the process. `screen --file` knows from its state how far the file
+-- counts, and `queue results` from the rows.
+local records = require("riskscreen.rows").records
+local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
+
+local PIECE = 65536 -- bytes
+
+---@class riskscreen.cli.Results
+---@field path? string none of a stream
+---@field position integer bytes that count
+---@field private out table
+local Results = {}
+Results.__index = Results
+
+local M = {}
+
+---Results that go to a stream.
+---@param out table
+---@return riskscreen.cli.Results
+function M.stream(out)
+  return setmetatable({ out = out, position = 0 }, Results)
+end
+
+---Opens a file of results.
+---@param path string
+---@param mode "rb"|"r+b"|"w+b"|"ab"
+---@return riskscreen.cli.Results
+function M.open(path, mode)
+  local out, problem = io.open(path, mode)
+  status.ensure_written(out, problem)
+  return setmetatable({ out = out, path = path, position = 0 }, Results)
+end
+
+---Writes a row at the position.
+---@param row string
+function Results:write(row)
+  status.ensure_written(self.out:write(row))
+  self.position = self.position + #row
+end
+
+---Forces what was written to the disk.
+function Results:sync()
+  status.ensure_written((self.path and system.sync or self.out.flush)(self.out))
+end
+
+---Removes what stands behind a position, and goes on there.
+---@param position integer
+function Results:cut(position)
+  status.ensure_written(system.truncate(self.out, position))
+  self.out:seek("set", position)
+  self.position = position
+end
+
+---A part of the file.
+---@param from integer
+---@param count? integer bytes; by default to the end
+---@return string
+function Results:part(from, count)
+  self.out:seek("set", from)
+  return self.out:read(count or "*a") or ""
+end
+
+---Takes the lock of the file, until it is closed.
+---@return boolean|nil
+function Results:lock()
+  return system.lock(self.out)
+end
+
+---The rows of CSV from the beginning on, with the header. Each has its text without the end, its cells, the position
+---behind it, and whether it lacks its end. The iterator ends before a row that is not whole.
+---@return fun(): string|nil, string[], integer, boolean
+function Results:rows()
+  self.out:seek "set"
+  local position, longest, lacks_end, cells = 0, records.LONGEST_OWN, false, {}
+  local next_line = records.lines(function()
+    return self.out:read(PIECE)
+  end, "bytes", longest)
+  local next_row = records.rows(function()
+    local line, number, length = next_line()
+    lacks_end = line ~= nil and line:sub(-1) ~= "\n"
+    if lacks_end then
+      line = line:gsub("\r$", "")
+    end
+    position = position + #(line or "")
+    return line, number, lacks_end and #line or length
+  end, longest)
+  return function()
+    local row, _, has_quotes = next_row()
+    local count = row and records.split(row, ",", cells, has_quotes)
+    for index = count and count + 1 or 1, #cells do
+      cells[index] = nil
+    end
+    return count and row, cells, position, lacks_end
+  end
+end
+
+---The lines of the file.
+---@return fun(): string|nil
+function Results:lines()
+  return self.out:lines()
+end
+
+function Results:close()
+  self.out:close()
+end
+
+return M
