@@ -5,6 +5,7 @@ local options = require "riskscreen.options.rows"
 local rows = require "riskscreen.rows"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local M = {
   ---@type riskscreen.cli.Option[] of every verb that reads rows
@@ -53,11 +54,11 @@ function M.refuse_loss(context, has_client)
   local _ = has_client and journal and M.refuse_stream(journal, "--journal")
 end
 
----Whether a path names a stream, a pipe or a device, which cannot be read again.
+---Whether a path names a stream, a pipe or a device, which cannot be read again, or nothing.
 ---@param path string
 ---@return boolean
 function M.is_stream(path)
-  return path == "-" or files.is_special(path)
+  return path == "-" or path == "" or files.is_special(path)
 end
 
 ---Ends the command if a file is a stream, a pipe or a device.
@@ -65,7 +66,7 @@ end
 ---@param flag string
 function M.refuse_stream(path, flag)
   if M.is_stream(path) then
-    status.misuse(("%s is no file: %s must name a file"):format(path, flag))
+    status.misuse(("%s is no file: %s must name a file"):format(text.show(path), flag))
   end
 end
 
