@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -207,16 +208,27 @@ static int system_make_like(lua_State *L) {
     return result;
 }
 
+#define SAME_WISH 500 /* milliseconds: timeout(1) sends its signal twice, to the program and to its group */
+
 /* The signal that asked the program to end; 0: none yet. */
-static volatile sig_atomic_t ending_signal;
+static volatile sig_atomic_t ending_signal, noted_at;
 
 static void note_signal(int number) {
-    ending_signal = number;
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    sig_atomic_t milliseconds = (sig_atomic_t)(now.tv_sec % 1000000 * 1000 + now.tv_nsec / 1000000);
+    if (ending_signal == 0) {
+        ending_signal = number;
+        noted_at = milliseconds;
+    } else if (milliseconds < noted_at || milliseconds - noted_at > SAME_WISH) {
+        (void)signal(number, SIG_DFL);
+        (void)raise(number); /* it ends the program when this function returns */
+    }
 }
 
-/* system.catch_end(): from now on the first SIGINT or SIGTERM is only noted; a second one ends the program. */
+/* system.catch_end(): from now on the first SIGINT or SIGTERM is only noted; a later one ends the program. */
 static int system_catch_end(lua_State *L) {
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note_signal};
     ending_signal = 0;
     return push_result(L, sigaction(SIGINT, &action, NULL) == 0 && sigaction(SIGTERM, &action, NULL) == 0);
 }

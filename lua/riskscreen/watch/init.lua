@@ -19,6 +19,7 @@ local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local times = require "riskscreen.util.time"
+local webhook = require "riskscreen.watch.webhook"
 
 local ensure = errors.ensure
 
@@ -29,8 +30,6 @@ local LONGEST_SLEEP = 1 -- seconds, so that `stop` is seen
 local SHORTEST_SLEEP = 0.01 -- seconds
 local MOST_HELD = 100 -- rows of an address that may be old ones with another text
 local FAILURES = 3 -- cycles in a row without an answer after which an address is reported as unknown
-local MAX_ANSWER = 65536 -- bytes of a webhook's receiver
-local CONNECT_TIMEOUT = 5 -- seconds
 
 local M = {}
 
@@ -419,7 +418,7 @@ local function load(self)
   self.serial = tonumber((ensure(self.meta:get "serial"))) or 0
 end
 
--- A file that has no address of the one before would end the watch of that one: its verdicts would be forgotten.
+-- A file that has no address of the one before is another watch: the verdicts of this one would be forgotten.
 local function check_source(self)
   local before, now = ensure(self.meta:get "source") or "", source_of(self)
   if before == "" or now == "" or before == now or ensure(self.verdicts:count()) == 0 then
@@ -430,8 +429,8 @@ local function check_source(self)
       return
     end
   end
-  local message = "the watch '%s' of this store is one of %s, and %s has none of its addresses: give this watch another "
-    .. "name, or a store of its own"
+  local message = "the watch '%s' of this store is one of %s, and %s has none of its addresses: give it another name, or "
+    .. "a store of its own"
   error(errors.new("storage", message:format(self.settings.name, before, now), { reason = "other_source" }), 0)
 end
 
@@ -516,41 +515,6 @@ function Watch:test()
   return true
 end
 
--- A function that sends a body; true, or nil and the reason.
-local function webhook_sender(settings, runtime, clock)
-  local url = settings.url
-  local send = runtime.transport {
-    base_url = url,
-    concurrency = 1,
-    connect_timeout = CONNECT_TIMEOUT,
-    max_response_size = MAX_ANSWER,
-  }
-  return function(id, body)
-    -- The signature: the time of sending, and the authentication code of the time, a point and the body.
-    local time = math.floor(clock())
-    local code = text.hex(digest.hmac(settings.secret):code(("%d.%s"):format(time, body)))
-    local reply, failure = send {
-      method = "POST",
-      target = url.prefix == "" and "/" or url.prefix,
-      headers = {
-        ["Content-Type"] = "application/json",
-        ["X-Riskscreen-Id"] = id,
-        ["X-Riskscreen-Signature"] = ("t=%d,v1=%s"):format(time, code),
-      },
-      body = body,
-      timeout = settings.timeout,
-      connect_timeout = CONNECT_TIMEOUT,
-      replay = false,
-    }
-    if not reply then
-      return nil, "the webhook cannot be sent: " .. tostring(failure.message or failure.kind)
-    elseif reply.status < 200 or reply.status > 299 then
-      return nil, ("the webhook's receiver answered %d"):format(reply.status)
-    end
-    return true
-  end
-end
-
 ---Screens the same addresses again and again, and reports what has changed.
 ---@param client riskscreen.Client
 ---@param request riskscreen.WatchRequest
@@ -586,7 +550,7 @@ function M.new(client, request)
     self.outboxes[1] = outboxes.new(self.store, prefix .. ":call", checked.on_change)
   end
   if checked.webhook then
-    local send = webhook_sender(checked.webhook, state.runtime, state.clock)
+    local send = webhook(checked.webhook, state.runtime, state.clock)
     self.outboxes[#self.outboxes + 1] = outboxes.new(self.store, prefix .. ":webhook", function(change, body)
       return send(change.id, body)
     end)

@@ -100,10 +100,10 @@ describe("the configuration", function()
     write("live.conf", "timeout = 5\n")
     write("other/live.conf", "timeout = 5\n")
     local path, identities = directory .. "/decisions.jsonl", {}
-    for _, name in ipairs { "live", home .. "/other/live.conf", home .. "/link/../other//live.conf", "link/live.conf" } do
+    local names = { "live", home .. "/other/live.conf", home .. "/link/../other//live.conf", home .. "/link/live.conf" }
+    for _, name in ipairs(names) do
       local env =
         { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = KEY, XDG_CONFIG_HOME = directory }
-      name = name:find "^link" and home .. "/" .. name or name
       run({ "screen", "0x1", "-n", "eth", "--journal", path, "--set", "retry=false", "--profile", name }, { env = env })
     end
     for entry in require("riskscreen.journal").entries(path) do

@@ -86,6 +86,19 @@ describe("riskscreen.system", function()
     assert.matches("No such file", select(2, system.stat(path .. ".missing")))
   end)
 
+  it("notes a signal, also one that comes twice at once, and is ended by a later one", function()
+    local program = [[local s = require "riskscreen.system"; s.catch_end(); print(); io.stdout:flush()
+      while not s.ending() do end; print(s.ending()); io.stdout:flush(); while true do end]]
+    file:write(program)
+    file:close()
+    local line = "timeout 20 %s %s >%s.out & p=$!; until [ -s %s.out ]; do sleep 0.05; done; p=$(pgrep -P $p); "
+      .. "kill $p; kill $p; sleep 0.7; kill -0 $p && echo alive; kill $p; wait; cat %s.out"
+    local pipe = io.popen(line:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", path, path, path, path))
+    assert.equal("alive\n\n15\n", pipe:read "*a")
+    pipe:close()
+    os.remove(path .. ".out")
+  end)
+
   it("tells the names of one file from those of another", function()
     os.execute(
       ("ln -s '%s' '%s.link'; ln '%s' '%s.hard'; cp '%s' '%s.copy'"):format(path, path, path, path, path, path)
