@@ -215,23 +215,17 @@ function Check:fault(file, line, seq, reason, message, last)
   self.report.ok = false
 end
 
--- Removes a line from the missing ones, where it belongs to them.
+-- Removes a line from the missing ones, where it belongs to them: what is left stands before and behind it.
 local function find_missing(self, seq)
   local faults = self.report.faults
   for index, fault in ipairs(faults) do
     if fault.last and seq >= fault.seq and seq <= fault.last then
-      if fault.seq == fault.last then
-        table.remove(faults, index)
-      elseif seq == fault.seq then
-        fault.seq = seq + 1
-      elseif seq == fault.last then
-        fault.last = seq - 1
-      else
-        table.insert(faults, index + 1, tables.merge(fault, { seq = seq + 1 }))
-        self.report.has_more = self.report.has_more or faults[MOST_FAULTS + 1] ~= nil
-        faults[MOST_FAULTS + 1] = nil
-        fault.last = seq - 1
+      table.remove(faults, index)
+      for _, left in ipairs { { seq = seq + 1, last = fault.last }, { seq = fault.seq, last = seq - 1 } } do
+        local _ = left.seq <= left.last and table.insert(faults, index, tables.merge(fault, left))
       end
+      self.report.has_more = faults[MOST_FAULTS + 1] ~= nil or self.report.has_more
+      faults[MOST_FAULTS + 1] = nil
       return true
     end
   end

@@ -429,8 +429,8 @@ local function check_source(self)
       return
     end
   end
-  local message = "the watch '%s' of this store is one of %s, and %s has none of its addresses: give it another name, or "
-    .. "a store of its own"
+  local message = "the watch '%s' of this store is one of %s, and %s has none of its addresses: give it another name, "
+    .. "or a store of its own"
   error(errors.new("storage", message:format(self.settings.name, before, now), { reason = "other_source" }), 0)
 end
 
