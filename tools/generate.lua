@@ -15,6 +15,7 @@ local manual = require "generate.manual"
 local markdown = require "generate.markdown"
 local metrics = require "riskscreen.nginx.metrics.definitions"
 local nginx_inbox = require("riskscreen.nginx.inbox").options
+local openapi = require "generate.openapi"
 local options = require "riskscreen.options"
 local packages = require "generate.packages"
 local pages = require "riskscreen.client.pages"
@@ -214,6 +215,7 @@ generated["docs/operating-nginx.md"] = page("docs/operating-nginx.md", { metrics
 
 generated["docs/command.md"] = page("docs/command.md", { verbs = verb_table() })
 generated["docs/riskscreen.1"] = manual.page()
+generated["docs/openapi.json"] = openapi.page()
 
 for path, text in pairs(packages.files()) do
   generated[path] = text

@@ -123,6 +123,7 @@ riskscreen.explore = {}
 ---@field lists? table Local deny and allow lists, which decide before the service is asked.
 ---@field webhook? table The inbox that `gate:webhook()` serves, or the options of one.
 ---@field journal? table Records every decision of the gate in a file: { path = … }.
+---@field decisions? table Lets services in other languages ask `gate:decisions()`: { secret = … }.
 ---@field name? string The gate's name in metrics. Gates that share a dict need different names; they do not share decisions.
 ---@field version? string Decisions cached under another version are not used.
 ---@field address_check? string|boolean How addresses are checked: `checksum`, `format`, or false for any text. By default as the client does, or `checksum`.
@@ -138,6 +139,7 @@ riskscreen.explore = {}
 ---@field exempt? table|function Callers that pass without a lookup: addresses, networks, and functions that return true.
 ---@field methods? table Methods such as "POST"; a request with another one is invalid, and so is one with a header that overrides it. HEAD counts as GET. By default all methods are accepted.
 ---@field timeout? number How long a request may wait for its decision.
+---@field proxy? table The proxies that ask `gate:answer()` about their requests.
 ---@field block? table The answer to a blocked request.
 ---@field review? table The answer to a request for review; by default that of `block`.
 ---@field unknown? table The answer to an unknown decision; by default by effective action.

@@ -23,7 +23,7 @@ end
 
 -- The environment that the pages about nginx tell the reader to set.
 local ENVIRONMENT = "RISKSCREEN_ACCESS_KEY=sandbox-key WEBHOOK_SECRET=a-secret-of-the-documentation "
-  .. "RISKSCREEN_FLEET_KEY=a-key-of-the-documentation "
+  .. "RISKSCREEN_FLEET_KEY=a-key-of-the-documentation DECISIONS_SECRET=a-secret-of-the-documentation "
 
 -- The lines of docs/README.md that set the environment of the Lua blocks.
 local function exports()

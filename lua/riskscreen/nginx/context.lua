@@ -67,6 +67,7 @@ end
 ---@field local_lists? riskscreen.nginx.LocalLists
 ---@field inbox? table
 ---@field journal? riskscreen.nginx.Journal
+---@field decisions? riskscreen.nginx.Decisions
 ---@field caches table<string, riskscreen.nginx.Cache> by version
 ---@field fleet? riskscreen.nginx.Fleet
 ---@field private settings table the gate's checked options
@@ -194,7 +195,7 @@ function M.new(checked)
     end
   end
   local self = setmetatable({
-    settings = tables.without(checked, "client", "redis", "journal"), -- they have secrets
+    settings = tables.without(checked, "client", "redis", "journal", "decisions"), -- they have secrets
     client = client,
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
@@ -204,6 +205,8 @@ function M.new(checked)
     local_lists = own_lists,
     inbox = checked.webhook,
     journal = journal,
+    decisions = checked.decisions
+      and require("riskscreen.nginx.decisions").new(checked.decisions.secret, state and state.hide_key),
     caches = {},
   }, Context)
   if checked.redis then

@@ -18,6 +18,9 @@ local getmetatable, type = getmetatable, type
 
 local LONGEST_REASON = 200 -- bytes in the log
 
+-- A service gets the decision itself, and so does the journal.
+local STRICT = { on_unknown = "block", on_review = "review", on_invalid = "block", monitor = false }
+
 local EXEMPT = decisions.new {
   action = "allow",
   reasons = { { action = "allow", message = "the caller is exempt" } },
@@ -37,6 +40,7 @@ local EXEMPT = decisions.new {
 ---@field private read_address fun(address: any, network: any): string|nil, string|nil
 ---@field private local_lists? riskscreen.nginx.LocalLists
 ---@field private journal? riskscreen.nginx.Journal
+---@field private strict? riskscreen.nginx.Gate of the same policy, for services
 local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
@@ -290,6 +294,32 @@ function Gate:location(overrides)
     error("location: " .. problem, 2)
   end
   return gate
+end
+
+---Answers another server that asks whether a request may pass: a content handler. The gate's own sources are read from
+---the request that the client has sent to that server.
+function Gate:answer()
+  check_self(self, "answer")
+  local location = self.own_location
+  if not location.monitor then
+    for_call(self)
+  end
+  return require("riskscreen.nginx.answer").serve(location, request_id(), function()
+    if location.monitor then
+      return call_contained(decide_and_log, self)
+    end
+    return decide_and_log(self)
+  end)
+end
+
+---Answers a service that asks about an address in JSON: a content handler. `on_unknown` and the like do not apply.
+function Gate:decisions()
+  check_self(self, "decisions")
+  local service = self.context.decisions or error("decisions: the gate was made without the option `decisions`", 2)
+  self.strict = self.strict or new_gate(self.context, tables.merge(self.options, STRICT))
+  return service:serve(request_id(), function(address, network)
+    return decide_one(self.strict, address, network)
+  end)
 end
 
 ---Forgets what is cached about an address, in all workers, and on all machines that share a Redis.

@@ -15,7 +15,8 @@ local levels = { debug = "DEBUG", info = "INFO", notice = "NOTICE", warn = "WARN
 ---@class riskscreen.nginx.Location
 ---@field monitor boolean
 ---@field exempt? fun(): boolean
----@field methods? fun(): string|nil why the request's method is refused
+---@field methods? fun(asked?: riskscreen.nginx.Asked): string|nil why the request's method is refused
+---@field proxy { trusted: riskscreen.Network[], uri?: riskscreen.nginx.Reader, method?: riskscreen.nginx.Reader }
 ---@field timeout number seconds
 ---@field network? riskscreen.nginx.Reader
 ---@field subjects? riskscreen.nginx.SubjectReader[]
@@ -100,6 +101,7 @@ function M.new(checked)
     monitor = checked.monitor,
     exempt = checked.exempt,
     methods = checked.methods,
+    proxy = checked.proxy,
     timeout = checked.timeout,
     network = checked.network,
     subjects = readers_of(checked),

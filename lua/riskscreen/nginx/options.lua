@@ -4,6 +4,7 @@ local check = require "riskscreen.options.check"
 local deny_response = require "riskscreen.nginx.deny_response"
 local enums = require "riskscreen.interface.enums"
 local input = require "riskscreen.nginx.input"
+local ip = require "riskscreen.util.ip"
 local local_lists = require "riskscreen.options.lists"
 local options = require "riskscreen.options"
 local tables = require "riskscreen.util.tables"
@@ -67,6 +68,17 @@ local function variable(name, doc)
   return build.checked(name, "string", variable_name, doc)
 end
 
+local function networks(value)
+  return build.list_of(value, "addresses and networks such as 10.0.0.0/8", ip.network)
+end
+
+-- The proxies that ask gate:answer().
+local proxy = {
+  build.checked("trusted", "table", networks, "Their addresses and networks; this nginx itself is always trusted.", {}),
+  source("uri", "Where the URL is that the client asked for; by default the header X-Forwarded-Uri."),
+  source("method", "Where its method is; by default the header X-Forwarded-Method."),
+}
+
 ---Options that a location can set.
 ---@type riskscreen.Option[]
 M.location = {
@@ -106,6 +118,7 @@ M.location = {
       .. "HEAD counts as GET. By default all methods are accepted."
   ),
   timeout(3, "How long a request may wait for its decision."),
+  build.group("proxy", proxy, "The proxies that ask `gate:answer()` about their requests.", {}),
   build.group("block", deny_response.options, "The answer to a blocked request."),
   build.group("review", deny_response.options, "The answer to a request for review; by default that of `block`."),
   build.group("unknown", deny_response.options, "The answer to an unknown decision; by default by effective action."),
@@ -217,6 +230,11 @@ local of_gate = {
     "riskscreen.nginx.journal",
     "Records every decision of the gate in a file: { path = … }."
   ),
+  build.late_group(
+    "decisions",
+    "riskscreen.nginx.decisions",
+    "Lets services in other languages ask `gate:decisions()`: { secret = … }."
+  ),
   build.checked(
     "name",
     "string",
@@ -257,8 +275,10 @@ end
 ---@param checked table
 ---@return string|nil message
 function M.contradiction(checked)
-  local wanted = checked.account_lists
-  if checked.address and checked.subjects then
+  local wanted, decisions = checked.account_lists, checked.decisions
+  if decisions and decisions.secret(rawget(checked.client, "access_key")) then
+    return "decisions.secret must not be the access key"
+  elseif checked.address and checked.subjects then
     return M.ONE_PLACE
   elseif checked.webhook and checked.dict and checked.webhook.dict == _G.ngx.shared[checked.dict] then
     return "the dict of webhook must be another one: decisions would push its events out"

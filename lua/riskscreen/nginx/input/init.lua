@@ -37,7 +37,8 @@ function M.exempt(value)
   end
   if networks[1] then
     table.insert(tests, 1, function()
-      return ip.is_within(networks, ngx.var.remote_addr)
+      local asked, caller = ngx.ctx.riskscreen_asked, ngx.var.remote_addr
+      return caller ~= (asked and asked.peer) and ip.is_within(networks, caller)
     end)
   end
   if not tests[1] then
@@ -60,7 +61,7 @@ end
 
 ---A function that returns why the request's method is refused; nil if it is one of some methods.
 ---@param value string[]
----@return (fun(): string|nil)|nil
+---@return (fun(asked?: riskscreen.nginx.Asked): string|nil)|nil
 ---@return string|nil message
 function M.methods(value)
   local names, message = build.list_of(value, "HTTP methods such as POST", function(name)
@@ -70,9 +71,11 @@ function M.methods(value)
     return nil, message
   end
   local allowed, wanted = tables.set(names), table.concat(names, ", ")
-  return function()
-    local method = ngx.req.get_method()
-    if not allowed[method_of(method)] then
+  return function(asked)
+    local method, problem = (asked and asked.method or ngx.req.get_method)()
+    if not method then
+      return problem
+    elseif not allowed[method_of(method)] then
       return ("the method %s is not one of %s"):format(method, wanted)
     end
     for name in pairs(ngx.req.get_headers(0)) do
@@ -142,17 +145,18 @@ end
 ---@return riskscreen.nginx.InputSubject[]|nil subjects
 function M.read(location, request)
   local address, network, problem
-  problem = location.methods and location.methods()
+  local asked = ngx.ctx.riskscreen_asked
+  problem = location.methods and location.methods(asked)
   if problem then
     return nil, nil, problem
   elseif request then
     address, network, problem = read_call(location, request)
   elseif not location.subjects[2] then
-    address, network, problem = location.subjects[1]()
+    address, network, problem = location.subjects[1](asked)
   else
     local list = {}
     for _, read in ipairs(location.subjects) do
-      add_subjects(list, read())
+      add_subjects(list, read(asked))
     end
     return nil, nil, nil, list
   end

@@ -16,7 +16,8 @@ local LONGEST_BODY = 16 * KIB * KIB -- bytes: the largest max_body
 local MAX_READERS = 1000 -- kept for tables that stand in a call
 
 ---@alias riskscreen.nginx.Reader fun(): string|string[]|nil, string|nil the text or several texts; or nil, a problem
----@alias riskscreen.nginx.SubjectReader fun(): any, any, string|nil address, network, problem
+-- Address, network and problem.
+---@alias riskscreen.nginx.SubjectReader fun(asked?: riskscreen.nginx.Asked): any, any, string|nil
 
 ---@class riskscreen.nginx.SourceTable one of these
 ---@field argument? string a parameter of the query
@@ -81,14 +82,14 @@ local function variable(name)
   elseif prefix == "cookie" then
     return cookie(name:sub(#"cookie_" + 1), place)
   end
-  return function()
+  return function(_, asked)
     local value = ngx.var[name]
     if value == nil then
       -- nginx tells no difference, and tells nothing before a request comes.
       return nil, place .. " is missing, or nginx.conf does not define it"
     elseif value == "" then
       return missing(place)
-    elseif url.is_doubtful() and (ngx.var.uri .. ngx.var.request_uri):find(value, 1, true) then
+    elseif url.is_doubtful(value, asked) then
       -- A location or a map may have captured it from the path.
       return nil, place .. " is in a path that can be read in two ways"
     end
@@ -209,11 +210,11 @@ end
 ---@param network? riskscreen.nginx.Reader
 ---@return riskscreen.nginx.SubjectReader
 function M.subject_reader(address, network)
-  return function()
-    local address_found, problem, query = address()
+  return function(asked)
+    local address_found, problem, query = address(nil, asked)
     local network_found, network_problem
     if network then
-      network_found, network_problem = network(query)
+      network_found, network_problem = network(query, asked)
     end
     return address_found, network_found, problem or network_problem
   end
