@@ -1,8 +1,8 @@
 // Runs the checks of pages in Chromium. A check prints "ok NAME", or "not ok NAME" and the failure on lines that begin
-// with a space. spec/support/browser.lua reads them.
+// with a space. spec/support/node.lua reads them.
 const path = require("node:path");
 const { createRequire } = require("node:module");
-const installed = createRequire(path.join(process.env.BROWSER_ROOT, "package.json"));
+const installed = createRequire(path.join(process.env.NPM_ROOT, "package.json"));
 const { chromium } = installed("playwright-core");
 const axePath = installed.resolve("axe-core/axe.min.js");
 const fs = require("node:fs");

@@ -1,5 +1,5 @@
 -- The report in a real browser. spec/unit/report/ tests what is written into it.
-local browser = require "spec.support.browser"
+local node = require "spec.support.node"
 local json = require "riskscreen.json"
 local random = require "spec.support.random"
 local report = require "riskscreen.report"
@@ -150,7 +150,8 @@ describe("the report in a browser", function()
     write("cases", "cases.jsonl")
     write_lines(folder .. "/hostile.jsonl", lines)
     write("hostile", "hostile.jsonl", "Report </title><script>alert(1)</script>")
-    results = browser.run("report.cjs", folder, assert(json.encode(summary.actions)), assert(json.encode(hostile)))
+    results =
+      node.run("browser", "report.cjs", folder, assert(json.encode(summary.actions)), assert(json.encode(hostile)))
   end)
 
   teardown(function()
@@ -160,7 +161,7 @@ describe("the report in a browser", function()
   for _, name in ipairs(checks) do
     it(name, function()
       if not results then
-        return pending(browser.MISSING)
+        return pending(node.MISSING)
       end
       assert.is_true(results[name] == true, results[name] or "the check did not run")
     end)
@@ -168,7 +169,7 @@ describe("the report in a browser", function()
 
   it("reads a download again, with the same facts", function()
     if not results then
-      return pending(browser.MISSING)
+      return pending(node.MISSING)
     end
     local path = folder .. "/downloaded"
     local summary = assert(report.write { input = path .. ".csv", output = path .. ".html" })
@@ -177,7 +178,7 @@ describe("the report in a browser", function()
 
   it("has no check beside these", function()
     if not results then
-      return pending(browser.MISSING)
+      return pending(node.MISSING)
     end
     local count = 0
     for _ in pairs(results) do

@@ -1,5 +1,5 @@
 -- The gate's status page in a real browser.
-local browser = require "spec.support.browser"
+local node = require "spec.support.node"
 local metrics = require "riskscreen.nginx.metrics"
 local status_page = require "riskscreen.nginx.metrics.status_page"
 local shared_dict = require "spec.support.shared_dict"
@@ -59,7 +59,7 @@ describe("the status page in a browser", function()
   setup(function()
     local path = temporary.path "status.html"
     temporary.write(path, page())
-    results = browser.run("status.cjs", path)
+    results = node.run("browser", "status.cjs", path)
   end)
 
   teardown(temporary.clean)
@@ -72,7 +72,7 @@ describe("the status page in a browser", function()
   for _, name in ipairs(checks) do
     it(name, function()
       if not results then
-        return pending(browser.MISSING)
+        return pending(node.MISSING)
       end
       assert.is_true(results[name] == true, results[name] or "the check did not run")
     end)

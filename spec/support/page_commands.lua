@@ -114,6 +114,7 @@ local kinds = {
   { "^curl .*%-%-retry%-connrefused ", accepted }, -- the sandbox of the test is up
   { "^nginx %-e stderr %-p examples/nginx ", accepted }, -- spec/in_nginx/gateway_nginx.lua starts it
   { "^riskscreen ", "run" },
+  { "^echo '[^']*' | riskscreen ", "run" },
   { "^lua5%.4 ", "run" },
   { "^curl ", "run" },
   { "^cmake ", "run" },
@@ -178,7 +179,7 @@ function M.run_shell(block, adapt)
       command = command:gsub("^lua5%.4 ", interpreter .. " -e 'io.stdout:setvbuf \"line\"' ")
       -- The output is the same without optimization, which saves most of the build time.
       command = command:gsub("^cmake ", "CMAKE_BUILD_TYPE=Debug cmake ")
-      local run = command:find "^riskscreen " and run_riskscreen or M.run
+      local run = (command:find "^riskscreen " or command:find "| riskscreen ") and run_riskscreen or M.run
       local output, status = run(adapt and adapt(command) or command)
       if not (block.expected or ""):find(NOTICE, 1, true) then
         output = output:gsub(NOTICE .. "[^\n]*\n", "")

@@ -11,6 +11,7 @@ local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
 local parsers = require "riskscreen.cli.parser"
+local runtime = require "riskscreen.runtime"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
@@ -37,6 +38,7 @@ local version = require "riskscreen.version"
 ---@field command riskscreen.cli.Command
 ---@field parser table of argparse, for completion
 ---@field choice riskscreen.cli.Choice
+---@field private ends_at? number monotonic seconds
 local Context = {}
 Context.__index = Context
 
@@ -119,6 +121,75 @@ function Context:tell(message)
   end
 end
 
+-- Runs a verb, and closes the journal that it has opened.
+local function execute(context)
+  inputs.refuse_loss(context)
+  local out = context.world.out -- a verb may write to a file instead
+  local ok, outcome = pcall(context.command.run, context)
+  local journal = context.configuration.opened_journal
+  local closed, err = true, nil
+  if journal then
+    closed, err = journal:close()
+  end
+  if not ok then
+    error(outcome, 0)
+  end
+  status.ensure_written(out:flush())
+  if not closed then
+    status.fail(status.unrecorded, (tostring(err):gsub("^riskscreen: ", "")))
+  elseif journal and journal:stats().lost > 0 then
+    status.fail(status.unrecorded, ("decisions that were not recorded: %d"):format(journal:stats().lost))
+  end
+  outcome = status.failing(outcome or status.done, context.options.fail_on)
+  if outcome == status.allow and context.command.verdict and context.configuration.is_simulated then
+    context:warn(status.SIMULATED)
+    return status.usage
+  end
+  return outcome
+end
+
+---@class riskscreen.cli.Request of a verb
+---@field arguments table<string, any>
+---@field options table<string, any>
+---@field settings table<string, riskscreen.cli.Value> in the place of those of the configuration
+---@field world riskscreen.cli.World
+---@field seconds number after which the verb begins nothing more
+
+---Runs another verb with the same configuration. Its results are JSON lines.
+---@param command riskscreen.cli.Command
+---@param request riskscreen.cli.Request
+---@return integer status
+function Context:run(command, request)
+  local values = tables.merge(self.configuration.values, request.settings)
+  local context = setmetatable({
+    arguments = request.arguments,
+    options = request.options,
+    configuration = tables.merge(self.configuration, { values = values }),
+    format = "jsonl",
+    quiet = false,
+    world = request.world,
+    command = command,
+    ends_at = runtime.now() + request.seconds,
+  }, Context)
+  local ok, outcome = pcall(execute, context)
+  if ok then
+    return outcome
+  end
+  local code, message = status.of_failure(outcome)
+  if code == status.interrupted then
+    error(outcome, 0)
+  end
+  request.world.warn(message)
+  return code
+end
+
+---Ends a verb whose time is up.
+function Context:check_time()
+  if self.ends_at and runtime.now() > self.ends_at then
+    status.fail(status.service_failed, "the time is up, and the results are not complete")
+  end
+end
+
 local M = {}
 
 -- The world of the process, with parts that are given.
@@ -198,28 +269,7 @@ local function run_command(choice, result, world, parser)
     parser = parser,
     choice = choice,
   }, Context)
-  inputs.refuse_loss(context)
-  local ok, outcome = pcall(command.run, context)
-  local journal = context.configuration.opened_journal
-  local closed, err = true, nil
-  if journal then
-    closed, err = journal:close()
-  end
-  if not ok then
-    error(outcome, 0)
-  end
-  status.ensure_written(world.out:flush())
-  if not closed then
-    status.fail(status.unrecorded, (tostring(err):gsub("^riskscreen: ", "")))
-  elseif journal and journal:stats().lost > 0 then
-    status.fail(status.unrecorded, ("decisions that were not recorded: %d"):format(journal:stats().lost))
-  end
-  outcome = status.failing(outcome or status.done, context.options.fail_on)
-  if outcome == status.allow and command.verdict and context.configuration.is_simulated then
-    context:warn(status.SIMULATED)
-    return status.usage
-  end
-  return outcome
+  return execute(context)
 end
 
 -- The verb whose name the arguments begin with, or nil.

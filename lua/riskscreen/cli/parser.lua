@@ -154,6 +154,7 @@ M.output_options = {
 }
 
 ---@class riskscreen.cli.Choice
+---@field commands riskscreen.cli.Command[] every verb
 ---@field command? riskscreen.cli.Command
 ---@field group? table of argparse
 ---@field answer? string the help or the version
@@ -167,7 +168,7 @@ M.output_options = {
 ---@return riskscreen.cli.Choice choice set by the parse
 function M.new(commands, groups, version)
   local argparse = require "argparse"
-  local choice, places = { completions = {} }, {}
+  local choice, places = { commands = commands, completions = {} }, {}
   local parser = argparse("riskscreen", "Screens blockchain addresses and transactions against a risk service.")
   parser:help_max_width(WIDTH):add_help(false):require_command(false)
   parser:usage "Usage: riskscreen [OPTIONS] VERB …"

@@ -13,6 +13,7 @@ local files = {
   require "riskscreen.cli.commands.webhook",
   require "riskscreen.cli.commands.explore",
   require "riskscreen.cli.commands.sandbox",
+  require "riskscreen.cli.commands.mcp",
   require "riskscreen.cli.commands.repl",
   require "riskscreen.cli.commands.doctor",
   require "riskscreen.cli.commands.config",

@@ -91,6 +91,7 @@ local function run_show(context)
   local output, count, last = context:output(entry_columns), 0, {}
   local spellings = tables.set(addresses.spellings(options.address or "", "format"))
   for entry in journal.entries(context.arguments.journal, nil, teller(context)) do
+    context:check_time()
     if count == options.limit then
       break
     elseif is_shown(entry, options, spellings) then

@@ -135,6 +135,7 @@ local function run_calls(context, operation, parameters, subject)
   local client, code, values = context:client(nil, not operation.idempotent), status.done, {}
   local namespace, of_call = client[operation.namespace], option_of.values(call_options, context.options)
   for _, item in ipairs(subject and context.arguments[subject.name] or { false }) do
+    context:check_time()
     local given = tables.merge(parameters, subject and { [subject.name] = item })
     for _, parameter in ipairs(operation.parameters or {}) do
       local written = given[parameter.name] -- a text becomes an integer or a list where the operation wants one

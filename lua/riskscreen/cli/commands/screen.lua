@@ -42,6 +42,7 @@ local function screen_addresses(context, addresses)
   local output = context:output(decision_record.columns(source, meta))
   local worst = status.allow
   for decision in client:screen_all(decision_record.request(context, addresses)) do
+    context:check_time()
     local record = decision_record.record(decision, client, source, meta)
     output:add(record)
     worst = status.worse(worst, status.of_decision(record.action, record.error))
