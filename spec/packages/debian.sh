@@ -39,7 +39,8 @@ status=0
 riskscreen screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth >/root/missing 2>&1 || status=$?
 [ $status = 4 ]
 grep 'apt install lua-riskscreen-sandbox' /root/missing
-apt-get install -q ./build/deb/lua-riskscreen-sandbox_*.deb ./build/deb/lua-riskscreen-gate_*.deb
+dpkg -i ./build/deb/lua-riskscreen-sandbox_*.deb
+apt-get install -q ./build/deb/lua-riskscreen-gate_*.deb
 [ -s /usr/share/lua/5.1/riskscreen/nginx/gate.lua ]
 grep -q '^# written by the operator' /etc/riskscreen/watch.env
 [ "$(stat -c %a /etc/riskscreen/watch.env)" = 600 ]
