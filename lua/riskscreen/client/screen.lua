@@ -255,28 +255,36 @@ local function record(screening, decision, canonical, source)
   })
 end
 
+-- The decision about a canonical address by the service alone.
+local function ask_service(screening, subject, options, address)
+  local decision, answer = ask(screening, subject, options, address)
+  redact_reasons(screening.state, decision)
+  return decision, answer
+end
+
+local function find_in_lists(screening, subject)
+  return screening.state.lists:decide(subject.address, subject.network)
+end
+
 local function decide(screening, address, network, id, options)
   local state = screening.state
   local now = state.runtime.now
   local started = now()
   local canonical, problem, field = validate(screening, address, network)
-  local lists = canonical and state.lists
+  local subject, lists = { address = canonical, network = network }, state.lists
   local decision, notes, answer
-  if lists then
-    decision, notes = lists:decide(canonical, network)
-  end
-  if not decision then
-    if canonical then
-      decision, answer = ask(screening, { address = canonical, network = network }, options, address)
-    else
-      decision = screening.policy:decide(refused(state, problem, field))
-      -- The caller may have taken the key for an address.
-      address = type(address) == "string" and state.hide_key(address) or address
-      network = type(network) == "string" and state.hide_key(network) or network
-    end
+  if not canonical then
+    decision = screening.policy:decide(refused(state, problem, field))
     redact_reasons(state, decision)
+    -- The caller may have taken the key for an address.
+    address = type(address) == "string" and state.hide_key(address) or address
+    network = type(network) == "string" and state.hide_key(network) or network
+  elseif lists then
+    decision, answer, notes = lists:before(find_in_lists, ask_service, screening, subject, options, address)
     add_notes(decision, notes)
     answer = not notes and answer or nil
+  else
+    decision, answer = ask_service(screening, subject, options, address)
   end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started

@@ -108,13 +108,6 @@ local function keep_up(self)
   end
 end
 
----A number that changes with the lists.
----@return integer
-function Lists:current_generation()
-  keep_up(self)
-  return self.generation
-end
-
 ---Why a list may lack entries that another worker has: its file cannot be loaded, and the list is not the latest one.
 ---@return string|nil
 function Lists:gap()
@@ -200,6 +193,31 @@ function Lists:decide(address, network)
     return decided("allow", notes, false)
   end
   return nil, notes
+end
+
+---Decides by the lists, or else in a way that may wait. Lists that change meanwhile are asked again, so that an entry
+---counts at once. All arguments that follow are given to both functions.
+---@param find fun(...): riskscreen.Decision|nil, riskscreen.Reason[]|nil as `decide`
+---@param ask fun(...): riskscreen.Decision, any
+---@return riskscreen.Decision decision
+---@return any second of `ask`; nil where the lists decide
+---@return riskscreen.Reason[]|nil notes
+function Lists:before(find, ask, ...)
+  keep_up(self)
+  local generation = self.generation
+  local decision, notes = find(...)
+  if decision then
+    return decision
+  end
+  local answer, second = ask(...)
+  keep_up(self)
+  if self.generation ~= generation then
+    decision, notes = find(...)
+    if decision then
+      return decision
+    end
+  end
+  return answer, second, notes
 end
 
 ---@class riskscreen.ListFacts

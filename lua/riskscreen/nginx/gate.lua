@@ -61,15 +61,8 @@ local function listed(self, address, network)
   return decision
 end
 
--- The decision of the cache, unless an address has come onto a local list meanwhile.
-local function decide_by_cache(self, address, network)
-  local lists = self.local_lists
-  local generation = lists and lists:generation()
+local function ask_cache(self, address, network)
   local decision, source = self.cache:get(address, network, self.own_location.timeout)
-  local changed = lists and lists:generation() ~= generation and listed(self, address, network)
-  if changed then
-    return changed, "list"
-  end
   return decision, source
 end
 
@@ -78,14 +71,14 @@ local function decide_one(self, address, network, problem)
   if not problem then
     canonical, problem = self.read_address(address, network)
   end
-  if canonical and self.local_lists then
-    decision, source = listed(self, canonical, network), "list"
-  end
   if problem then
     decision, source = decisions.invalid(problem, address, network), "invalid"
-  elseif not decision then
-    decision, source = decide_by_cache(self, canonical, network)
+  elseif self.local_lists then
+    decision, source = self.local_lists:before(listed, ask_cache, self, canonical, network)
+  else
+    decision, source = ask_cache(self, canonical, network)
   end
+  source = source or "list"
   self.recorder:decided(decision.action, source)
   if self.journal then
     self.journal:record(decision, source, self, request_id(), address, canonical)

@@ -96,10 +96,9 @@ function LocalLists:decide(address, network)
   return decision
 end
 
----A number that changes with the lists of this worker.
----@return integer
-function LocalLists:generation()
-  return self.lists:current_generation()
+---As of riskscreen.Lists.
+function LocalLists:before(...)
+  return self.lists:before(...)
 end
 
 ---The state of each list in this worker.

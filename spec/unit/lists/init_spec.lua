@@ -245,6 +245,20 @@ describe("a client with local lists", function()
         assert.same({}, problems)
       end)
 
+      it("is asked again after a lookup that waited: " .. kind, function()
+        local made
+        made = client({ deny = write(address(9) .. ",,,"), interval = 10 }, {
+          transport = function()
+            write(address(1) .. ",,,")
+            now = now + 10
+            return nil, { kind = "network", message = "down" }
+          end,
+        })
+        local decision = screen(made, address(1))
+        assert.same({ "block", "list" }, { decision.action, decision.source })
+        assert.equal("unknown", screen(made, address(2)).action)
+      end)
+
       it("is asked again for each repeat of a run: " .. kind, function()
         local made = client { deny = write(address(9) .. ",,,"), interval = 10 }
         -- A run reads 8 items ahead: so many others stand between a change of the list and the address.
