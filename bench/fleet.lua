@@ -39,8 +39,8 @@ local HTTP = [[
     end
     shared, large, alone = new_gate("shared", fleet(1)), new_gate("large", fleet()), new_gate("alone")
     for _, cache in pairs(shared.context.caches) do
-      local dict = cache.shared
-      cache.shared = { get = function(_, key) dict:get(key) end }
+      local dict, get = cache.dict, cache.dict.get
+      dict.get = function(_, key) get(dict, key) end
     end
     local found, library = pcall(require, "resty.redis")
     library = found and library or require "nginx.redis"

@@ -102,7 +102,7 @@ describe("a cached decision", function()
     assert.equal("block upstream", seen(1, BAD))
     for _, id in ipairs { 0, 2, 3 } do
       assert.equal("block dict", seen(id, BAD))
-      assert.equal("allow dict", seen(id, CLEAN))
+      assert.equal("allow lru", seen(id, CLEAN))
     end
     assert.equal(3, asked())
   end)

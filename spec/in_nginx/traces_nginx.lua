@@ -53,7 +53,7 @@ init_by_lua_block {
   shared = new_gate("shared", { url = "REDIS", key = "a secret of the fleet's gates", deadline = 2 })
   -- A gate that finds nothing in its dict.
   for _, cache in pairs(shared.context.caches) do
-    cache.shared = { get = function() end }
+    cache.dict.get = function() end
   end
 }
 init_worker_by_lua_block { shared:start() }

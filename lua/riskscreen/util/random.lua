@@ -6,6 +6,8 @@ local text = require "riskscreen.util.text"
 local MULTIPLIER, MODULUS = 16807, 2147483647 -- of Park and Miller; products stay exact in a double
 local SOURCE = "/dev/urandom"
 
+local system -- the module, looked for with the first token: not every program makes one; false without it
+
 local M = {}
 
 ---A new generator, for jitter and never for secrets.
@@ -23,7 +25,9 @@ end
 ---@param bytes? integer of randomness; by default 16
 ---@return string of hexadecimal digits, two for each byte
 function M.token(bytes)
-  local system = optional "riskscreen.system" -- loaded late: not every program makes a token
+  if system == nil then
+    system = optional "riskscreen.system" or false
+  end
   local content = system and system.random(bytes or 16)
   if not content then
     local file = assert(io.open(SOURCE, "rb"))

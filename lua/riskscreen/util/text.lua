@@ -180,13 +180,15 @@ function M.to_number(written)
   return tonumber(written) or tonumber((written:gsub("%.", (("%.1f"):format(0.5):sub(2, 2)))))
 end
 
+local function digits_of(byte)
+  return ("%02x"):format(byte:byte())
+end
+
 ---Bytes as hexadecimal digits in lower case.
 ---@param bytes string
 ---@return string
 function M.hex(bytes)
-  return (bytes:gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
+  return (bytes:gsub(".", digits_of))
 end
 
 ---A name or a value of a query string or a form, decoded.

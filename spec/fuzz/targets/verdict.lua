@@ -5,7 +5,7 @@ local worst_action = require("riskscreen.policy.decision").worst
 
 local ADDRESS, NETWORK = "0xab", "eth"
 local NOW = 1700000000 -- Unix seconds
-local HEAD = "3v" .. ("%016d"):rep(3):format(0, 5, 1) -- of texts that are JSON only
+local HEAD = "5v" .. ("%016d"):rep(2):format(NOW * 1000, NOW * 1000) -- of texts that are JSON only
 
 local is_action = { allow = true, review = true, block = true, unknown = true }
 
@@ -36,7 +36,7 @@ local function same(left, right)
 end
 
 local function check(text)
-  local entry = codec:decode(text, 5000, NOW)
+  local entry = codec:decode(text, NOW)
   if not entry then
     return
   end
@@ -47,10 +47,9 @@ local function check(text)
     assert(type(reason.message) == "string", "a reason has no message")
   end
   assert(is_finite(entry.expires_at) and is_finite(codec:usable_until(entry)), "a time is no number")
-  local again = codec:of(decision, entry.at, entry.head.epoch)
-  local reasons = again and again.head.verdict.reasons
+  local again = codec:of(decision, entry.at)
+  local reasons = again and again.verdict.reasons
   assert(again and same(reasons, decision.reasons), "its reasons are others when they are written again")
-  assert(is_finite(entry.head.epoch), "the epoch is no number")
 end
 
 return function(text)

@@ -1,7 +1,6 @@
--- An entry of the cache is a verdict, its time and its epoch. In the shared dict it is a text with all but the low bits
--- of the time, which are the value's flags. So many entries have one text, and it is seldom made or parsed. It is read
--- strictly: a damaged or foreign value is no entry. Address and records are no part of it. This file also says how long
--- an entry is fresh or served stale, and which failures are kept.
+-- An entry of the cache is a verdict and its times. In the shared dict it is a text, which is read strictly: a damaged or
+-- foreign value is no entry. Address and records are no part of it. This file also says how long an entry is fresh or
+-- served stale, and which failures are kept.
 local cjson = require("cjson").new()
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
@@ -11,16 +10,16 @@ local time = require "riskscreen.util.time"
 
 local sub = string.sub
 
--- The parts of a text: version, kind, end of a stale entry, epoch, high bits of the time of the fetch, verdict as JSON.
--- The times are milliseconds.
-local VERSION, NUMBERS = "4", ("%016.0f"):rep(3)
-local END_AT, EPOCH_AT, TIME_AT, JSON_AT = 3, 19, 35, 51
-local LOW = 2 ^ 31 -- the flags are below: nginx's are signed numbers of 32 bits
+-- The parts of a text: version, kind, time of the fetch, end, verdict as JSON. The times are milliseconds; the first is
+-- negative where another machine has fetched before this one has started.
+local VERSION = "5"
+local TEXT = VERSION .. "%s%016.0f%016.0f%s"
+local AT_AT, END_AT, JSON_AT = 3, 19, 35
 local FRESH, FAILED, STALE = "v", "f", "s"
 
 local MAX_NUMBER = 2 ^ 53
-local MAX_KNOWN = 500 -- heads of texts, and as many verdicts by their messages
-local LONGEST_KNOWN = 4096 -- bytes of a head
+local MAX_KNOWN = 500 -- verdicts by their JSON, and as many by their messages
+local LONGEST_KNOWN = 4096 -- bytes of JSON
 
 local is_kind = { [FRESH] = true, [FAILED] = true, [STALE] = true }
 local is_action = tables.set { "allow", "review", "block", "unknown" }
@@ -42,20 +41,12 @@ local is_refusal = tables.set { "invalid_argument", "unsupported" }
 local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource" }, error = { "kind", "message" } }
 
 ---@class riskscreen.nginx.Entry
----@field head riskscreen.nginx.Head
+---@field verdict riskscreen.nginx.Verdict
+---@field kind "v"|"f"|"s"
 ---@field at number seconds when the service was asked; of a failure, when it failed
 ---@field expires_at number seconds until which it is served
 ---@field decision? riskscreen.Decision made when it is first read, and shared: nobody changes it
----@field source? "stale"|"list" of the decision, if it is not a fresh one
 ---@field generation? number of the account's lists that did not have the address
-
----@class riskscreen.nginx.Head a text in the dict, as it was read: what many entries have in common
----@field text string
----@field high number bits of the time
----@field kind "v"|"f"|"s"
----@field ends number seconds, of a stale entry
----@field epoch number in which the service was asked
----@field verdict riskscreen.nginx.Verdict
 
 ---@class riskscreen.nginx.Verdict
 ---@field action riskscreen.Action
@@ -68,11 +59,11 @@ local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource
 ---@class riskscreen.nginx.Entries
 ---@field ttl table<riskscreen.Action, number> seconds
 ---@field private stale_ttl table<riskscreen.Action, number> seconds after that
----@field private heads riskscreen.Generations of Head, by text
----@field private by_message riskscreen.Generations of Head whose verdict has one reason, by its message
+---@field private verdicts riskscreen.Generations by their JSON
+---@field private by_message riskscreen.Generations verdicts with one reason, by its message
 local Entries = {}
 
-local M = { FAILED = FAILED }
+local M = { FAILED = FAILED, STALE = STALE }
 
 local NOTHING = {}
 
@@ -140,54 +131,16 @@ local function read(json)
   return verdict
 end
 
--- The verdict of a decision as JSON; nil if it has none.
-local function written(decision)
-  local reasons = decision.reasons
-  if not (reasons and reasons[1]) then
-    reasons = { { action = decision.action, message = "no reason was given" } }
-  end
-  local verdict = kept_verdict(tables.merge(decision, { reasons = reasons }))
-  return verdict and cjson.encode(verdict)
-end
-
-local function milliseconds(seconds)
-  return math.floor(seconds * 1000 + 0.5)
-end
-
--- The high bits of a time. Another machine may have fetched before this one has started: then the time is negative.
-local function high_of(seconds)
-  return math.floor(milliseconds(seconds) / LOW) + 1
-end
-
-local function number_at(text, first)
-  local number = tonumber(sub(text, first, first + 15))
-  return number and number >= 0 and number <= MAX_NUMBER and number or nil
-end
-
-local function read_head(text)
-  local kind, ends = sub(text, 2, 2), number_at(text, END_AT)
-  local epoch, high = number_at(text, EPOCH_AT), number_at(text, TIME_AT)
-  local verdict = sub(text, 1, 1) == VERSION and is_kind[kind] and ends and epoch and high and read(sub(text, JSON_AT))
-  if verdict then
-    return { text = text, kind = kind, ends = ends / 1000, epoch = epoch, high = high, verdict = verdict }
-  end
-end
-
--- Few texts differ, so most have been read before.
-local function known_head(self, text)
-  local head = self.heads:get(text)
-  if not head then
-    head = read_head(text)
-    if head and #text <= LONGEST_KNOWN then
-      self.heads:set(text, head)
+-- The verdict of a JSON text. Few differ, so most have been read before.
+local function known_verdict(self, json)
+  local verdict = self.verdicts:get(json)
+  if not verdict then
+    verdict = read(json)
+    if verdict and #json <= LONGEST_KNOWN then
+      self.verdicts:set(json, verdict)
     end
   end
-  return head
-end
-
--- The head for a verdict; nil if it could not be read again.
-local function new_head(self, kind, ends, epoch, at, json)
-  return known_head(self, VERSION .. kind .. NUMBERS:format(milliseconds(ends), epoch, high_of(at)) .. json)
+  return verdict
 end
 
 -- Whether a decision has this one reason, and so this JSON.
@@ -208,89 +161,92 @@ local function is_same(verdict, decision, reason)
     and not (reason.error or decision.errors)
 end
 
--- The head for a decision of the service; nil if it could not be read again. Nearly every decision has one reason,
--- whose message differs where anything differs. Then the JSON is not written again: that would be 20 % of a miss.
-local function head_of(self, kind, epoch, at, decision)
-  local reason = decision.reasons and decision.reasons[1]
-  local message = reason and not decision.reasons[2] and reason.message
-  local head = message and self.by_message:get(message)
-  if
-    head
-    and head.epoch == epoch
-    and head.kind == kind
-    and head.high == high_of(at)
-    and is_same(head.verdict, decision, reason)
-  then
-    return head
+-- The verdict of a decision; nil if it could not be read again. Nearly every decision has one reason, whose message
+-- differs where anything differs. Then the JSON is not written again: that would be 20 % of a miss.
+local function verdict_of(self, decision)
+  local reasons = decision.reasons
+  if not (reasons and reasons[1]) then
+    reasons = { { action = decision.action, message = "no reason was given" } }
   end
-  local json = written(decision)
-  head = json and new_head(self, kind, 0, epoch, at, json)
-  if head and message and #head.text <= LONGEST_KNOWN and not head.verdict.errors then
-    self.by_message:set(message, head)
+  local message = not reasons[2] and reasons[1].message or nil
+  local verdict = message and self.by_message:get(message)
+  if verdict and is_same(verdict, decision, reasons[1]) then
+    return verdict
   end
-  return head
+  verdict = kept_verdict(tables.merge(decision, { reasons = reasons }))
+  verdict = verdict and read(cjson.encode(verdict))
+  if verdict and message and #verdict.json <= LONGEST_KNOWN and not verdict.errors then
+    self.by_message:set(message, verdict)
+  end
+  return verdict
 end
 
--- A failure lives as long as the ttl of unknown, whatever its action. So does, after each failed fetch, an expired
--- verdict that is served again.
-local function new(self, head, at, now)
-  local lifetime = self.ttl[head.kind == FAILED and "unknown" or head.verdict.action]
-  local entry = { head = head, at = at, expires_at = at + lifetime }
-  if head.kind == STALE then
-    entry.source = "stale"
-    entry.expires_at = math.min(head.ends, now + self.ttl.unknown, self:usable_until(entry))
-  end
-  return entry
+local function usable_until(self, verdict, at)
+  return at + self.ttl[verdict.action] + self.stale_ttl[verdict.action]
+end
+
+-- An entry that is served until `ends`, but not for longer than its kind is. A failure lives as long as the ttl of
+-- unknown, whatever its action.
+local function new(self, verdict, kind, at, ends)
+  local latest = kind == STALE and usable_until(self, verdict, at)
+    or at + self.ttl[kind == FAILED and "unknown" or verdict.action]
+  return { verdict = verdict, kind = kind, at = at, expires_at = math.min(ends or latest, latest) }
 end
 
 ---The entry of the service's decision.
 ---@param decision riskscreen.Decision
 ---@param at number seconds
----@param epoch number
 ---@param failed? boolean it is about a failure
 ---@return riskscreen.nginx.Entry|nil entry nil if the decision could not be read again
-function Entries:of(decision, at, epoch, failed)
-  local head = head_of(self, failed and FAILED or FRESH, epoch, at, decision)
-  return head and new(self, head, at)
+function Entries:of(decision, at, failed)
+  local verdict = verdict_of(self, decision)
+  return verdict and new(self, verdict, failed and FAILED or FRESH, at)
 end
 
 ---The entry of a verdict that another machine has fetched.
 ---@param shared riskscreen.nginx.SharedVerdict
----@param epoch number
 ---@return riskscreen.nginx.Entry|nil entry nil if the JSON is no verdict
-function Entries:restore(shared, epoch)
-  local verdict = read(shared.json)
+function Entries:restore(shared)
+  local verdict = known_verdict(self, shared.json)
   -- The other machine may keep decisions for a shorter time.
-  local at = verdict and math.min(shared.at, shared.valid_until - self.ttl[verdict.action])
-  local head = verdict and new_head(self, FRESH, 0, epoch, at, shared.json)
-  return head and new(self, head, at) or nil
+  return verdict and new(self, verdict, FRESH, math.min(shared.at, shared.valid_until - self.ttl[verdict.action]))
 end
 
----The entry of an expired verdict, which is served again for a moment because the service fails.
+---The entry of an expired verdict, which is served again because the service fails: for as long as the ttl of unknown,
+---after each failed fetch.
 ---@param entry riskscreen.nginx.Entry
 ---@param now number seconds
 ---@return riskscreen.nginx.Entry
 function Entries:stale(entry, now)
-  local head = entry.head
-  local ends = math.min(now + self.ttl.unknown, self:usable_until(entry))
-  return new(self, new_head(self, STALE, ends, head.epoch, entry.at, head.verdict.json), entry.at, now)
+  return new(self, entry.verdict, STALE, entry.at, now + self.ttl.unknown)
+end
+
+local function milliseconds(seconds)
+  return math.floor(seconds * 1000 + 0.5)
+end
+
+local function seconds_at(text, first)
+  local number = tonumber(sub(text, first, first + 15))
+  return number and number >= -MAX_NUMBER and number <= MAX_NUMBER and number / 1000 or nil
 end
 
 ---@param entry riskscreen.nginx.Entry
 ---@return string text
----@return number flags
 function M.encode(entry)
-  return entry.head.text, milliseconds(entry.at) % LOW
+  return TEXT:format(entry.kind, milliseconds(entry.at), milliseconds(entry.expires_at), entry.verdict.json)
 end
 
 ---@param text any in the dict
----@param flags number|nil
 ---@param now number seconds
 ---@return riskscreen.nginx.Entry|nil
-function Entries:decode(text, flags, now)
-  local head = type(text) == "string" and known_head(self, text)
-  local at = head and ((head.high - 1) * LOW + (flags or 0)) / 1000
-  return at and at <= now + time.LAG and new(self, head, at, now) or nil
+function Entries:decode(text, now)
+  if type(text) ~= "string" or sub(text, 1, 1) ~= VERSION then
+    return nil
+  end
+  local kind, at, ends = sub(text, 2, 2), seconds_at(text, AT_AT), seconds_at(text, END_AT)
+  local is_read = is_kind[kind] and at and ends and at <= now + time.LAG
+  local verdict = is_read and known_verdict(self, sub(text, JSON_AT))
+  return verdict and new(self, verdict, kind, at, ends) or nil
 end
 
 ---The decision of an entry for its readers.
@@ -299,7 +255,7 @@ end
 ---@param network string canonical
 ---@return riskscreen.Decision
 function M.decision(entry, address, network)
-  local verdict = entry.head.verdict
+  local verdict = entry.verdict
   local decision = decisions.new {
     action = verdict.action,
     reasons = verdict.reasons,
@@ -307,7 +263,7 @@ function M.decision(entry, address, network)
     network = network,
     degraded = verdict.degraded,
     cached = true,
-    stale = entry.head.kind == STALE,
+    stale = entry.kind == STALE,
     elapsed = 0,
   }
   if verdict.error or verdict.errors then
@@ -330,11 +286,7 @@ end
 ---@param entry riskscreen.nginx.Entry
 ---@return number seconds
 function Entries:usable_until(entry)
-  if entry.head.kind == FAILED then
-    return entry.expires_at
-  end
-  local action = entry.head.verdict.action
-  return entry.at + self.ttl[action] + self.stale_ttl[action]
+  return entry.kind == FAILED and entry.expires_at or usable_until(self, entry.verdict, entry.at)
 end
 
 -- Whether a decision is unknown because the service could not be asked. An answer that is not understood is an answer.
@@ -362,7 +314,7 @@ function Entries:stands_in(entry, failed, now)
   if not entry or now >= self:usable_until(entry) then
     return false
   end
-  local own = entry.head.verdict.action
+  local own = entry.verdict.action
   return not failed or decisions.worst(own, failed.action) == own or is_outage(failed)
 end
 
@@ -373,7 +325,7 @@ function M.new(ttl, stale_ttl)
   return tables.object(Entries, {
     ttl = ttl,
     stale_ttl = stale_ttl,
-    heads = generations.new(MAX_KNOWN / 2),
+    verdicts = generations.new(MAX_KNOWN / 2),
     by_message = generations.new(MAX_KNOWN / 2),
   })
 end

@@ -1,6 +1,5 @@
 -- The cache of decisions. `get` tries the LRU of this worker, then the dict of all workers; then it fetches once for
--- all callers. Entries are in entry.lua, the dict is in dict.lua. Callers of one worker wait in single_flight.lua;
--- workers wait for each other here (`lock`), by a lock in the dict.
+-- all callers (single_flight.lua, fetch.lua). Entries are in entry.lua, the dict and its marks in dict.lua.
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local dicts = require "riskscreen.nginx.cache.dict"
@@ -12,25 +11,26 @@ local single_flight = require "riskscreen.nginx.cache.single_flight"
 local tables = require "riskscreen.util.tables"
 local time = require "riskscreen.util.time"
 
-local MAX_TIMERS = 128 -- half of what nginx allows by default
-local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
+local bucket_of = dicts.bucket_of
 
-local is_action = tables.set { "allow", "review", "block", "unknown" }
+local MAX_TIMERS = 128 -- half of what nginx allows by default
 
 ---@alias riskscreen.nginx.CacheSource "lru"|"dict"|"redis"|"upstream"|"stale"|"list"|"invalid"
 
 ---@class riskscreen.nginx.Cache
 ---@field prefix string of keys
----@field under_way table<string, riskscreen.nginx.Flight> by key; see single_flight.lua
----@field private shared table the ngx.shared dict, or one without entries
+---@field under_way table<string, riskscreen.nginx.Fetch> by key; see single_flight.lua
+---@field private marks table<integer, string> of buckets of addresses, as this worker knows them
 ---@field private seen_at? number when the epoch was last looked up
----@field private epoch? number
+---@field private epoch? string
 ---@field private generation? number of the account's lists
 ---@field private is_deaf? boolean it has not heard of the fleet's purges for longer than the fleet's `delay`
 local Cache = {}
 
--- Learns of purges and of changed lists, once for each value of the clock.
-local function catch_up(self)
+---Learns of purges and of changed lists, once for each value of the clock.
+---@private
+---@return number now
+function Cache:catch_up()
   local now, fleet, lists = self.clock(), self.fleet, self.lists
   if now == self.seen_at then
     return now
@@ -40,10 +40,9 @@ local function catch_up(self)
     local heard_at = fleet.purges:heard_at()
     self.is_deaf = not time.age(heard_at, now, time.LAG) or now >= heard_at + fleet.delay
   end
-  local epoch = self.dict:epoch(now)
+  local epoch = self.dict:epoch()
   if epoch ~= self.epoch then
-    self.epoch = epoch
-    self.lru:clear()
+    self.epoch, self.marks = epoch, {}
   end
   self.seen_at = now
   if lists then
@@ -53,21 +52,44 @@ local function catch_up(self)
   return now
 end
 
--- Whether a machine that does not hear of purges may still use a verdict. A block it always may.
-local function is_heard(self, entry, now)
-  return not self.is_deaf
-    or entry.source == "list"
-    or entry.head.verdict.action == "block"
-    or now < entry.at + self.fleet.delay
+---The key of an address. It has the mark of the bucket, so that a purged entry is not found.
+---@private
+function Cache:key_of(bucket, network, address)
+  local mark = self.marks[bucket]
+  if not mark then
+    mark = self.dict:mark(bucket)
+    self.marks[bucket] = mark
+  end
+  return self.prefix .. mark .. ":" .. network .. ":" .. address
 end
 
-local function is_fresh(self, entry, now)
+---Whether the address of a fetch was purged since it began.
+---@private
+function Cache:was_purged(fetch)
+  return self:key_of(fetch.bucket, fetch.network, fetch.address) ~= fetch.key
+end
+
+-- Whether a machine that does not hear of purges may still use a verdict. A block it always may.
+local function is_heard(self, entry, now)
+  return not self.is_deaf or entry.verdict.action == "block" or now < entry.at + self.fleet.delay
+end
+
+---@private
+function Cache:is_fresh(entry, now)
   return now < entry.expires_at and is_heard(self, entry, now)
 end
 
 -- Whether an expired decision may be served instead of one about a failure.
 local function stands_in(self, entry, failed, now)
   return entry and self.entries:stands_in(entry, failed, now) and is_heard(self, entry, now)
+end
+
+---The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
+---@private
+function Cache:stand_in(fetch, failed, now)
+  if stands_in(self, fetch.expired, failed, now) and not self:was_purged(fetch) then
+    return self.entries:stale(fetch.expired, now)
+  end
 end
 
 -- The decision of an entry, which is made when it is first read, and its source.
@@ -77,7 +99,7 @@ local function read(entry, address, network, tier)
     decision = entries.decision(entry, address, network)
     entry.decision = decision
   end
-  return decision, entry.source or tier
+  return decision, entry.kind == entries.STALE and "stale" or tier
 end
 
 local function count_lookups(self, tier)
@@ -87,226 +109,66 @@ local function count_lookups(self, tier)
   end
 end
 
-local function remember(self, key, entry, generation)
-  if generation then
-    entry.generation = generation
-  end
+---Keeps an entry for this worker.
+---@private
+function Cache:remember(key, entry, generation)
+  entry.generation = generation
   self.lru:set(key, entry)
 end
 
-local function find_in_lists(self, address, network, now)
-  return self.lists:find({ key = network .. ":" .. address, address = address, network = network }, now)
+-- The decision of the account's lists; or nil.
+local function listed(self, address, network, now)
+  local subject = { key = network .. ":" .. address, address = address, network = network }
+  local found = self.lists:find(subject, now)
+  return found and found.decision
 end
 
--- The decision of the lists about the subject of a key; or nil.
-local function listed(self, key, address, network, now)
-  local found = self.lists and find_in_lists(self, address, network, now)
-  if found then
-    local entry = { decision = found.decision, expires_at = found.valid_until, source = "list" }
-    remember(self, key, entry, self.generation)
-    return found.decision
-  end
-end
-
--- The entry that all workers share, unless the address was purged since.
-local function entry_in_dict(self, key, address, now)
-  local text, flags = self.shared:get(key)
-  local entry = text and self.entries:decode(text, flags, now)
-  local epoch = entry and entry.head.epoch
-  if epoch and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
-    return entry
-  end
-end
-
--- The newer one of the worker's own entry and the shared one, and its tier. An expired decision that only this worker
--- knows outlives another worker's failure.
-local function newest(self, own, key, address, now)
-  local shared = entry_in_dict(self, key, address, now)
-  if not own or own.source == "list" then
+---The newer one of the worker's own entry and the shared one, and its tier. An expired decision that only this worker
+---knows outlives another worker's failure.
+---@private
+function Cache:newest(own, key, now)
+  local shared = self.entries:decode(self.dict:get(key), now)
+  if not own then
     return shared, "dict"
   elseif not shared or own.at >= shared.at then
     return own, "lru"
-  elseif shared.head.kind == entries.FAILED and stands_in(self, own, shared.head.verdict, now) then
+  elseif shared.kind == entries.FAILED and stands_in(self, own, shared.verdict, now) then
     return self.entries:stale(own, shared.at), "lru"
   end
   return shared, "dict"
 end
 
--- The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
-local function stand_in(self, request, failed, now)
-  if stands_in(self, request.expired, failed, now) and not self.dict:was_purged(request.address, request.epoch) then
-    return self.entries:stale(request.expired, now)
-  end
-end
-
--- Keeps an entry for all workers. In another epoch the address may have been purged.
-local function keep(self, request, entry, now)
-  local lifetime = self.entries:usable_until(entry) - now
-  if lifetime > 0 then
-    local is_shared = self.dict:set(request.key, lifetime, entries.encode(entry))
-    if self.epoch == request.epoch and (not is_shared or self.lru:takes(request.key)) then
-      remember(self, request.key, entry, request.generation)
-    end
-  end
-end
-
--- Shares an answer with the other machines, or lets them ask.
-local function share(self, shared, entry)
-  if not shared then
-    return
-  elseif entry and shared.purge then
-    local verdict = entry.head.verdict
-    self.fleet:share(shared.key, verdict, entry.at, entry.expires_at, shared.purge, shared.mark, shared.lease)
-  else
-    self.fleet:release(shared.key, shared.lease)
-  end
-end
-
-local function count_fetch(self, failure, seconds)
-  -- If nothing was sent, the service took no time.
-  if not failure or (failure.attempts or 0) > 0 then
-    self.metrics:took("upstream", seconds)
-  end
-  -- Callers cause invalid addresses, and must not raise an alarm about the service.
-  if failure and failure.kind ~= "invalid_argument" then
-    self.metrics:count("errors", failure.kind)
-  end
-end
-
--- The result of a fetch that began later and has ended: after a purge of any address, or where this worker was stopped
--- for longer than its lock. Then an older answer must not take its place.
-local function later_entry(self, request, asked_at, now)
-  if self.epoch == request.epoch and now < request.deadline + single_flight.GRACE then
-    return nil
-  end
-  local entry, tier = newest(self, self.lru:get(request.key), request.key, request.address, now)
-  if entry and entry.head.kind ~= entries.FAILED and entry.at > asked_at and is_fresh(self, entry, now) then
-    return entry, tier
-  end
-end
-
--- Asks the service, and keeps the answer or the failure. Returns the entry as other workers will read it.
-local function ask(flight)
-  local self, request = flight.cache, flight.request
-  local started = self.clock()
-  self.metrics:begin(flight)
-  local decision = self.fetch(request.address, request.network, request.deadline - started)
-  if type(decision) ~= "table" or not is_action[decision.action] then
-    error("fetch must return a decision", 0)
-  end
-  local failure, now = decision.error, catch_up(self)
-  count_fetch(self, failure, now - started)
-  local entry, tier = later_entry(self, request, started, now)
-  if entry then
-    share(self, flight.shared, nil)
-    return entry, tier
-  end
-  local failed, is_kept = failure ~= nil or decision.action == "unknown", true
-  if failure then
-    is_kept, flight.is_private = entries.is_kept(failure)
-  end
-  entry = failed and stand_in(self, request, decision, now)
-  if not entry then
-    flight.own = decision
-    -- The ttl counts from the start of the request, because the risk may change while it runs.
-    entry = is_kept and self.entries:of(decision, failed and now or started, request.epoch, failed)
-  end
-  if entry and is_kept then
-    keep(self, request, entry, now)
-  end
-  share(self, flight.shared, not failed and entry)
-  return entry or { decision = decision }, failure and failure.kind == "invalid_argument" and "invalid" or "upstream"
-end
-
--- The entry that another machine has fetched; else takes the lease for this fetch, if Redis answers.
-local function ask_fleet(flight)
-  local self, fleet, request = flight.cache, flight.cache.fleet, flight.request
-  local address = request.address
-  local key, lease = self.shared_prefix .. request.network .. ":" .. address, 0
-  local verdict, refused = fleet:find(key, address)
-  local entry = verdict and self.entries:restore(verdict, request.epoch)
-  if not entry and refused ~= nil and fleet.purges:number() then
-    lease, verdict = fleet:take_lease(key, address, refused, request.deadline - self.clock())
-    entry = verdict and self.entries:restore(verdict, request.epoch)
-  end
-  local now = self.clock()
-  if entry and is_fresh(self, entry, now) then
-    keep(self, request, entry, now)
-    return entry, "redis"
-  end
-  flight.shared = { key = key, lease = lease, purge = fleet.purges:number(), mark = fleet.purges:mark() }
-end
-
--- Takes the lock of all workers, or waits for the entry that the worker with the lock leaves. Another worker may have
--- had the lock until just now. The lock is false when the time is up.
-local function lock(flight, pause)
-  local self, request = flight.cache, flight.request
-  local now = self.clock()
-  local remaining = request.deadline - now
-  flight.lock = self.dict:lock(request, now, remaining + single_flight.GRACE)
-  local entry = flight.lock ~= nil and entry_in_dict(self, request.key, request.address, now)
-  if entry and is_fresh(self, entry, now) then
-    if self.epoch == request.epoch then
-      remember(self, request.key, entry, request.generation)
-    end
-    return entry, "dict"
-  elseif flight.lock == false and remaining >= single_flight.TICK then
-    self.sleep(math.min(pause, remaining))
-    return lock(flight, math.min(pause * GROWTH, LONGEST_PAUSE))
-  end
-end
-
-local function fetch(flight)
-  local entry, source = lock(flight, FIRST_PAUSE)
-  if not entry and flight.lock ~= false then
-    if flight.cache.fleet then
-      entry, source = ask_fleet(flight)
-    end
-    if not entry then
-      entry, source = ask(flight)
-    end
-  end
-  return entry, source
-end
-
--- Fetches for all workers, for pcall. Returns nil when the time is up. LuaJIT gives up each trace that returns to
--- pcall, and ends one in good order at the return of a vararg function (spec/in_nginx/traces_nginx.lua).
-function Cache.fly(...)
-  local entry, source = fetch(...)
-  return entry, source
-end
-
 -- Serves an expired block for a moment, and fetches in the background.
-local function serve_stale(self, request, now)
-  local entry = self.entries:stale(request.expired, now)
-  remember(self, request.key, entry, request.generation)
-  if not single_flight.find(self, request) then
+local function serve_stale(self, fetch, now)
+  local entry = self.entries:stale(fetch.expired, now)
+  self:remember(fetch.key, entry, fetch.generation)
+  if not single_flight.find(self, fetch.key) then
     self.spawn(function()
-      single_flight.join(self, request)
+      single_flight.join(fetch)
     end)
   end
   return entry
 end
 
 -- The decision of a fetch, of the caller's own or of another one.
-local function fetch_once(self, request, now)
-  local address, network, expired = request.address, request.network, request.expired
+local function fetch_once(self, fetch, now)
+  local address, network, expired = fetch.address, fetch.network, fetch.expired
   local entry
-  if expired and expired.head.verdict.action == "block" and now < self.entries:usable_until(expired) then
-    entry = serve_stale(self, request, now)
+  if expired and expired.verdict.action == "block" and now < self.entries:usable_until(expired) then
+    entry = serve_stale(self, fetch, now)
   else
-    local flight = single_flight.join(self, request)
-    if flight and flight.own and flight.request == request then
-      return flight.own, flight.source
-    elseif flight then
-      return read(flight.result, address, network, flight.source)
+    local done = single_flight.join(fetch)
+    if done and done.own and done == fetch then
+      return done.own, done.source
+    elseif done then
+      return read(done.result, address, network, done.source)
     end
-    entry = stand_in(self, request, nil, self.clock())
+    entry = self:stand_in(fetch, nil, self:catch_up())
   end
   if entry then
     return read(entry, address, network)
   end
-  local timeout = request.deadline - now
+  local timeout = fetch.deadline - now
   local err = errors.new("timeout", ("no decision within %g seconds"):format(timeout))
   local decision = decisions.unknown(err, address, network)
   decision.elapsed = timeout
@@ -320,22 +182,27 @@ end
 ---@return riskscreen.Decision decision
 ---@return riskscreen.nginx.CacheSource source
 function Cache:get(address, network_name, timeout)
-  local network = addresses.network_names[network_name]
-  local key = self.prefix .. network .. ":" .. address
-  local now, entry, tier = catch_up(self), self.lru:get(key), "lru"
-  local generation = self.generation
-  if not entry or entry.generation ~= generation or not is_fresh(self, entry, now) then
-    local on_list = listed(self, key, address, network, now)
+  local network, bucket, now = addresses.network_names[network_name], bucket_of(address), self:catch_up()
+  local key, generation = self:key_of(bucket, network, address), self.generation
+  local entry, tier = self.lru:get(key), "lru"
+  if not entry or entry.generation ~= generation or not self:is_fresh(entry, now) then
+    local on_list = self.lists and listed(self, address, network, now)
     if on_list then
       count_lookups(self, "dict")
       return on_list, "list"
     end
+    -- The look keeps the mark in a full dict, which drops decisions first.
+    local mark, is_shared = self.dict:mark(bucket)
+    if is_shared and mark ~= self.marks[bucket] then
+      self.marks[bucket] = mark
+      key, entry = self:key_of(bucket, network, address), nil
+    end
     local is_taken = self.lru:takes(key)
-    entry, tier = newest(self, entry, key, address, now)
-    if not entry or not is_fresh(self, entry, now) then
+    entry, tier = self:newest(entry, key, now)
+    if not entry or not self:is_fresh(entry, now) then
       tier = nil
     elseif is_taken then
-      remember(self, key, entry, generation)
+      self:remember(key, entry, generation)
     end
   end
   count_lookups(self, tier)
@@ -343,17 +210,23 @@ function Cache:get(address, network_name, timeout)
     return read(entry, address, network, tier)
   end
   local decision, source = fetch_once(self, {
+    cache = self,
     key = key,
+    bucket = bucket,
     address = address,
     network = network,
     deadline = now + (timeout or self.timeout),
-    epoch = self.epoch,
     generation = generation,
     expired = entry,
+    waiting = 0,
+    lock = false,
+    slot = false,
+    own = false,
+    source = false,
   }, now)
   -- The lists may have changed during the fetch.
   local has_changed = self.lists and self.lists:generation() ~= generation
-  local on_list = has_changed and listed(self, key, address, network, catch_up(self))
+  local on_list = has_changed and listed(self, address, network, self:catch_up())
   if on_list then
     return on_list, "list"
   end
@@ -365,17 +238,15 @@ end
 ---@param network_name string any name of the network
 ---@return riskscreen.Decision|nil
 function Cache:blacklisted(address, network_name)
-  local now = catch_up(self)
-  local on_list = self.lists and find_in_lists(self, address, addresses.network_names[network_name], now)
-  return on_list and on_list.decision.action == "block" and on_list.decision or nil
+  local now = self:catch_up()
+  local on_list = self.lists and listed(self, address, addresses.network_names[network_name], now)
+  return on_list and on_list.action == "block" and on_list or nil
 end
 
 -- Forgets in all workers; this one learns of it at once.
-local function forget(self, spellings, keys)
-  local now = self.clock()
-  local ok, message = self.dict:forget(now, spellings, keys)
-  self.epoch = self.dict:epoch(now)
-  self.lru:clear()
+local function forget(self, buckets)
+  local ok, message = self.dict:forget(buckets)
+  self.epoch, self.marks = self.dict:epoch(), {}
   if not ok then
     return nil, errors.new("unsupported", "not every worker could be told to forget the address: " .. message)
   end
@@ -395,11 +266,15 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
-  local spellings, keys = addresses.keys(address, network)
+  local spellings = addresses.keys(address, network)
   if not spellings then
     error("purge: expected an address and, at most, a network", 2)
   end
-  return forget(self, spellings, keys)
+  local buckets = {}
+  for index, spelling in ipairs(spellings) do
+    buckets[index] = bucket_of(spelling)
+  end
+  return forget(self, buckets)
 end
 
 local M = {}
@@ -432,7 +307,6 @@ local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 local function nothing() end
 local NO_METRICS = { lookup = nothing, begin = nothing, took = nothing, count = nothing, finish = nothing }
 local DEFAULTS = { lru = 10000, timeout = 5, version = "0", metrics = NO_METRICS }
-local NO_DICT = { get = nothing }
 local NO_LRU = { get = nothing, set = nothing, takes = nothing, clear = nothing }
 
 -- Whether nginx ends the request that is served when its client disconnects. Without the directive
@@ -471,7 +345,7 @@ function M.new(given)
   local self = tables.object(Cache, tables.merge(tables.merge(DEFAULTS, _G.ngx and of_nginx()), given))
   self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale))
   self.dict = dicts.new(given.dict, self.version, self.is_alone, self.holder)
-  self.shared, self.prefix = given.dict or NO_DICT, self.dict.prefix
+  self.prefix, self.marks = self.dict.prefix, {}
   self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
   self.under_way = setmetatable({}, { __mode = "v" }) -- a fetch ends with the caller that fetches
   self.shared_prefix = self.fleet and self.fleet:prefix_of(self.version)

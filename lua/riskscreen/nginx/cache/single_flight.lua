@@ -1,24 +1,21 @@
 -- One fetch for all callers of this worker that want the same key. The first caller fetches; the others wait for its
--- result by a semaphore, each until its own deadline. The lock across workers is in init.lua (`lock`).
-local TICK = 0.001 -- seconds; nginx's clock shows no shorter time, and a shorter wait does not let time pass
-local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
+-- result by a semaphore, each until its own deadline. What a fetch does is in fetch.lua.
+local fetches = require "riskscreen.nginx.cache.fetch"
+
+local TICK, GRACE = fetches.TICK, fetches.GRACE
 local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 
----@class riskscreen.nginx.CacheRequest a caller's request for a decision that is in no tier of the cache
+---@class riskscreen.nginx.Fetch a caller's request for a decision that is in no tier; if it is the first, a fetch
+---@field cache riskscreen.nginx.Cache
 ---@field key string
 ---@field address string canonical
 ---@field network string canonical
 ---@field deadline number seconds
----@field epoch number in which it began
 ---@field generation? number of the account's lists that did not have the address
 ---@field expired? riskscreen.nginx.Entry
-
----@class riskscreen.nginx.Flight a fetch under way
----@field cache riskscreen.nginx.Cache
----@field request riskscreen.nginx.CacheRequest of the caller that fetches
----@field waiting integer callers
+---@field waiting integer other callers
 ---@field semaphore? table
----@field lock string|false|nil of all workers; false while another worker has it, nil if there is nothing to lock
+---@field lock string|boolean|nil of all workers; see CacheDict:lock
 ---@field shared? { key: string, lease: number, purge?: number, mark: string } what Redis has said about it
 ---@field slot integer|false of the metrics
 ---@field result? riskscreen.nginx.Entry|false once it is over; false without one
@@ -26,114 +23,109 @@ local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 ---@field own riskscreen.Decision|false for the caller that fetches
 ---@field is_private? boolean the result counts for that caller alone
 ---@field failure? any the error that ended it
-local Flight = {}
-Flight.__index = Flight
+local Fetch = {}
+Fetch.__index = Fetch
 
-local M = { TICK = TICK, GRACE = GRACE }
+local M = {}
 
-local function dead_at(flight)
-  return flight.request.deadline + GRACE
+local function dead_at(fetch)
+  return fetch.deadline + GRACE
 end
 
----The flight to wait for, if there is one. A fetch of an earlier epoch may return an answer from before a purge.
+---The fetch to wait for, if there is one.
 ---@param cache riskscreen.nginx.Cache
----@param request riskscreen.nginx.CacheRequest
----@return riskscreen.nginx.Flight|nil
-function M.find(cache, request)
-  local flight = cache.under_way[request.key]
-  if flight and flight.request.epoch == request.epoch and dead_at(flight) - cache.clock() >= TICK then
-    return flight
-  end
+---@param key string
+---@return riskscreen.nginx.Fetch|nil
+function M.find(cache, key)
+  local fetch = cache.under_way[key]
+  return fetch and dead_at(fetch) - cache.clock() >= TICK and fetch or nil
 end
 
 -- Ends a fetch.
-local function finish(flight, result)
-  local cache, request = flight.cache, flight.request
-  if cache.under_way[request.key] == flight then
-    cache.under_way[request.key] = nil
+local function finish(fetch, result)
+  local cache, key = fetch.cache, fetch.key
+  if cache.under_way[key] == fetch then
+    cache.under_way[key] = nil
   end
-  if flight.lock then
-    cache.dict:unlock(request, flight.lock)
-  end
-  cache.metrics:finish(flight)
-  flight.result = result or false
-  if flight.waiting > 0 then
-    flight.semaphore:post(flight.waiting)
+  cache.dict:unlock(key, fetch.lock)
+  cache.metrics:finish(fetch)
+  fetch.result = result or false
+  if fetch.waiting > 0 then
+    fetch.semaphore:post(fetch.waiting)
   end
 end
 
----Ends its fetch: nginx has ended the caller that fetches.
-function Flight:abandon()
+---Ends a fetch whose caller nginx has ended.
+function Fetch:abandon()
   finish(self)
 end
 
-local function wait(flight, deadline)
-  local cache = flight.cache
-  local remaining = math.min(deadline, dead_at(flight)) - cache.clock()
-  if flight.result == nil and remaining > 0 then
-    flight.semaphore = flight.semaphore or cache.new_semaphore()
-    flight.waiting = flight.waiting + 1
-    flight.semaphore:wait(remaining)
-    flight.waiting = flight.waiting - 1
+local function wait(fetch, deadline)
+  local cache = fetch.cache
+  local remaining = math.min(deadline, dead_at(fetch)) - cache.clock()
+  if fetch.result == nil and remaining > 0 then
+    fetch.semaphore = fetch.semaphore or cache.new_semaphore()
+    fetch.waiting = fetch.waiting + 1
+    fetch.semaphore:wait(remaining)
+    fetch.waiting = fetch.waiting - 1
   end
 end
 
-local function fly(flight)
-  local cache = flight.cache
-  local hold = cache.hold(flight)
-  local ok, result, source = cache.pcall(cache.fly, flight)
-  cache.release(flight, hold)
+local function run(fetch)
+  local cache = fetch.cache
+  local hold = cache.hold(fetch)
+  local ok, result, source = cache.pcall(fetches.run, fetch)
+  cache.release(fetch, hold)
   if not ok then
-    flight.failure, result = result, nil
+    fetch.failure, result = result, nil
   end
-  flight.source = source
-  finish(flight, result)
+  fetch.source = source
+  finish(fetch, result)
 end
 
 -- Fetches in a timer, for a disconnect may end this request, and other callers may wait for the fetch. Waits for its
 -- end. Returns false if the caller must fetch itself.
-local function fly_outside(flight)
-  local cache, has_begun, is_late = flight.cache, false, false
+local function run_outside(fetch)
+  local cache, has_begun, is_late = fetch.cache, false, false
   local is_accepted = cache.spawn(function()
     if not is_late then
       has_begun = true
-      fly(flight)
+      run(fetch)
     end
   end)
   if is_accepted then
-    wait(flight, cache.clock() + START_PATIENCE)
+    wait(fetch, cache.clock() + START_PATIENCE)
     is_late = not has_begun
   end
   if has_begun then
-    wait(flight, math.huge)
+    wait(fetch, math.huge)
   end
   return has_begun
 end
 
 ---Fetches, or waits for the fetch that is under way. Raises the error that ended the caller's own fetch.
----@param cache riskscreen.nginx.Cache
----@param request riskscreen.nginx.CacheRequest
----@return riskscreen.nginx.Flight|nil flight with a result; nil when the time is up
-function M.join(cache, request)
-  local flight = M.find(cache, request)
-  if flight then
-    wait(flight, request.deadline)
-    if flight.result and not flight.is_private then
-      return flight
+---@param own riskscreen.nginx.Fetch
+---@return riskscreen.nginx.Fetch|nil fetch with a result; nil when the time is up
+function M.join(own)
+  local cache = own.cache
+  local other = M.find(cache, own.key)
+  if other then
+    wait(other, own.deadline)
+    if other.result and not other.is_private then
+      return other
     end
     -- No loop: LuaJIT does not compile a call behind a loop (`./dev bench nginx`).
-    return request.deadline - cache.clock() >= TICK and M.join(cache, request) or nil
+    return own.deadline - cache.clock() >= TICK and M.join(own) or nil
   end
-  flight = { cache = cache, request = request, waiting = 0, lock = false, slot = false, own = false, source = false }
-  setmetatable(flight, Flight)
-  cache.under_way[request.key] = flight
-  if not (cache.may_end() and fly_outside(flight)) then
-    fly(flight)
+  setmetatable(own, Fetch)
+  cache.under_way[own.key] = own
+  if not (cache.may_end() and run_outside(own)) then
+    run(own)
   end
-  if flight.failure then
-    error(flight.failure, 0)
+  if own.failure then
+    error(own.failure, 0)
   end
-  return flight.result and flight or nil
+  return own.result and own or nil
 end
 
 return M

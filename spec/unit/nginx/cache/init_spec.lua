@@ -306,7 +306,7 @@ describe("an answer that comes after that of a later fetch", function()
     local cache = world:worker { lists = lists }
     world:thread(function()
       world:sleep(9.1)
-      cache:purge(OTHER)
+      cache:purge(ETH)
       world:sleep(0.2)
       cache:get(ETH, "eth", 3) -- fails
       is_listed = true
@@ -329,11 +329,11 @@ describe("an answer that comes after that of a later fetch", function()
     )
   end)
 
-  it("does not take its place after a purge of another address", function()
+  it("does not take its place after a purge", function()
     local cache = world:worker { lru = 0 }
     world:thread(function()
       world:sleep(1)
-      cache:purge(OTHER)
+      cache:purge(ETH)
     end)
     local got = actions {
       { cache = cache, after = 0, timeout = 30 },
@@ -342,6 +342,41 @@ describe("an answer that comes after that of a later fetch", function()
     }
     assert.same({ "block", "block", "block" }, got)
     assert.equal(2, #world.asked)
+  end)
+
+  it("serves the callers that wait for it after a purge of another address", function()
+    local cache = world:worker()
+    world:thread(function()
+      world:sleep(1)
+      cache:purge(OTHER)
+    end)
+    assert.same(
+      { "allow", "allow" },
+      actions { { cache = cache, after = 0, timeout = 30 }, { cache = cache, after = 2, timeout = 30 } }
+    )
+    assert.equal(1, #world.asked)
+  end)
+
+  it("is not kept where the dict has lost its lock, and then the later answer", function()
+    for _, lru in ipairs { 0, 10 } do
+      world.asked = {}
+      local first, second = world:worker { lru = lru }, world:worker { lru = 0 }
+      world:thread(function()
+        world:sleep(1)
+        world.dict:evict "lock"
+        world:sleep(2)
+        world.dict:evict "entry"
+      end)
+      local got = actions {
+        { cache = first, after = 0, timeout = 30 },
+        { cache = second, after = 2 },
+        { cache = first, after = 11 },
+        { cache = second, after = 12 },
+      }
+      assert.same({ "allow", "block", "block", "block" }, got)
+      assert.equal(3, #world.asked)
+      world.dict:evict "."
+    end
   end)
 end)
 
@@ -374,7 +409,7 @@ describe("an address", function()
       return world.decision(address:find "\n" and "allow" or "block", address, network)
     end
     local json = '{"action":"allow","reasons":[{"action":"allow","message":""}]}'
-    for _, tail in ipairs { "\n", "\n\n", "\n" .. json, "\n1v1700000000.0000000000000000005" .. json } do
+    for _, tail in ipairs { "\n", "\n\n", "\n" .. json, "\n5v" .. ("%016.0f%016.0f"):format(0, 1e12) .. json } do
       assert.equal("allow", (decide(cache, "a" .. tail, "eth")).action)
       assert.equal("block", (decide(cache, "a", "eth")).action)
     end
