@@ -347,6 +347,39 @@ describe("the gate", function()
     stop { "lua entry thread aborted" }
   end)
 
+  it("lets no request pass where a function of the operator raises, and leaves no fetch behind", function()
+    local clean, bad = addresses["clean-eth"], addresses["high-eth"]
+    start(
+      [[gate = new_gate { network = 'eth', on_unknown = 'allow', on_invalid = 'allow', timeout = 30,
+          is_address = function(address) return address:find("high") and error("no check") or true end }
+        exempting = new_gate { name = 'exempting', network = 'eth', on_unknown = 'allow',
+          exempt = { function() error("no callers") end } }]],
+      {
+        ["/exempt"] = "exempting:enforce { address = ngx.var.arg_to }",
+        ["/check"] = [[gate:enforce { address = "high" }]],
+        ["/network"] = "gate:enforce { address = ngx.var.arg_to, network = function() error('no network') end }",
+        ["/several"] = "gate:enforce { address = function() return { ngx.var.arg_to, 'high' } end }",
+        ["/withdraw"] = "gate:enforce { address = ngx.var.arg_to }",
+      },
+      { workers = 2 }
+    )
+    running.service:fault { kind = "delay", delay = 0.3, match = { address = bad } }
+    for path, words in pairs {
+      ["/exempt"] = "no callers",
+      ["/check"] = "no check",
+      ["/network"] = "no network",
+      ["/several"] = "no check",
+    } do
+      assert.equal(500, status_of(path .. "?to=" .. bad), path)
+      assert.truthy(running.nginx:log():find(words, 1, true), path)
+    end
+    local keys = running.nginx:eval "return table.concat(ngx.shared.riskscreen:get_keys(0), ' ')"
+    assert.is_nil(keys:find("lock", 1, true))
+    assert.equal(200, status_of("/withdraw?to=" .. clean))
+    assert.equal(403, status_of("/withdraw?to=" .. bad))
+    stop { "lua entry thread aborted" }
+  end)
+
   it("names the line that has a dot in place of the colon", function()
     start(GATE, { ["/enforce"] = "gate.enforce { address = ngx.var.arg_to }", ["/decide"] = "gate.decide()" })
     for _, method in ipairs { "enforce", "decide" } do

@@ -13,11 +13,11 @@ local M = { TICK = TICK, GRACE = GRACE }
 
 -- Keeps an entry: in the dict only under the lock, so that no older answer takes the place of a newer one.
 local function keep(self, fetch, entry, now)
-  local key, lifetime = fetch.key, self.entries:usable_until(entry) - now
+  local lifetime = self.entries:usable_until(entry) - now
   if lifetime > 0 then
-    local is_shared = fetch.lock and self.dict:set(key, lifetime, entries.encode(entry))
-    if not is_shared or self.lru:takes(key) then
-      self:remember(key, entry, fetch.generation)
+    local is_shared = fetch.lock and self.dict:set(fetch.key, lifetime, entries.encode(entry))
+    if not is_shared or self.lru:takes(fetch.name) then
+      self:remember(fetch.name, entry, fetch.mark, fetch.generation)
     end
   end
 end
@@ -48,13 +48,13 @@ end
 -- than what the other has found, and is not kept.
 local function is_latest(self, fetch)
   local key = fetch.key
-  return self.under_way[key] == fetch and self.dict:holds(key, fetch.lock) and not self:was_purged(fetch)
+  return self.under_way[key] == fetch and self.dict:holds(key, fetch.lock) and self:mark_of(fetch.bucket) == fetch.mark
 end
 
 -- The result of a later fetch that has ended. It takes the place of this answer for its callers, too.
 local function later_entry(self, fetch, asked_at, now)
-  local key = self:key_of(fetch.bucket, fetch.network, fetch.address)
-  local entry, tier = self:newest(self.lru:get(key), key, now)
+  local name, mark = fetch.name, self:mark_of(fetch.bucket)
+  local entry, tier = self:newest(self:own_entry(name, mark), self:key_of(name, mark), now)
   if entry and entry.kind ~= entries.FAILED and entry.at > asked_at and self:is_fresh(entry, now) then
     return entry, tier
   end
@@ -98,7 +98,7 @@ end
 -- The entry that another machine has fetched; else takes the lease for this fetch, if Redis answers.
 local function ask_fleet(self, fetch)
   local fleet, address = self.fleet, fetch.address
-  local key, lease = self.shared_prefix .. fetch.network .. ":" .. address, 0
+  local key, lease = self.shared_prefix .. fetch.name, 0
   local verdict, refused = fleet:find(key, address)
   local entry = verdict and self.entries:restore(verdict)
   if not entry and refused ~= nil and fleet.purges:number() then
@@ -123,7 +123,7 @@ local function lock(self, fetch, pause)
   fetch.lock = self.dict:lock(key, now, remaining + GRACE)
   local entry = fetch.lock ~= nil and fetch.lock ~= true and self.entries:decode(self.dict:get(key), now)
   if entry and self:is_fresh(entry, now) then
-    self:remember(key, entry, fetch.generation)
+    self:remember(fetch.name, entry, fetch.mark, fetch.generation)
     return entry, "dict"
   elseif fetch.lock == false and remaining >= TICK then
     self.sleep(math.min(pause, remaining))

@@ -52,21 +52,37 @@ function Cache:catch_up()
   return now
 end
 
----The key of an address. It has the mark of the bucket, so that a purged entry is not found.
+---The mark of a bucket of addresses, as this worker knows it: one that was looked up after the last purge.
 ---@private
-function Cache:key_of(bucket, network, address)
+function Cache:mark_of(bucket)
   local mark = self.marks[bucket]
   if not mark then
     mark = self.dict:mark(bucket)
     self.marks[bucket] = mark
   end
-  return self.prefix .. mark .. ":" .. network .. ":" .. address
+  return mark
 end
 
----Whether the address of a fetch was purged since it began.
+-- The mark in the dict. The look keeps it in a full dict, which drops decisions first.
+local function look_up_mark(self, bucket)
+  local mark, is_shared = self.dict:mark(bucket)
+  if is_shared or not self.marks[bucket] then
+    self.marks[bucket] = mark
+  end
+  return self.marks[bucket]
+end
+
+---The worker's own entry, unless the address was purged since.
 ---@private
-function Cache:was_purged(fetch)
-  return self:key_of(fetch.bucket, fetch.network, fetch.address) ~= fetch.key
+function Cache:own_entry(name, mark)
+  local entry = self.lru:get(name)
+  return entry and entry.mark == mark and entry or nil
+end
+
+---The key of the dict. It has the mark, so that a purged entry is not found.
+---@private
+function Cache:key_of(name, mark)
+  return self.prefix .. mark .. ":" .. name
 end
 
 -- Whether a machine that does not hear of purges may still use a verdict. A block it always may.
@@ -87,7 +103,7 @@ end
 ---The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
 ---@private
 function Cache:stand_in(fetch, failed, now)
-  if stands_in(self, fetch.expired, failed, now) and not self:was_purged(fetch) then
+  if stands_in(self, fetch.expired, failed, now) and self:mark_of(fetch.bucket) == fetch.mark then
     return self.entries:stale(fetch.expired, now)
   end
 end
@@ -111,15 +127,14 @@ end
 
 ---Keeps an entry for this worker.
 ---@private
-function Cache:remember(key, entry, generation)
-  entry.generation = generation
-  self.lru:set(key, entry)
+function Cache:remember(name, entry, mark, generation)
+  entry.mark, entry.generation = mark, generation
+  self.lru:set(name, entry)
 end
 
 -- The decision of the account's lists; or nil.
 local function listed(self, address, network, now)
-  local subject = { key = network .. ":" .. address, address = address, network = network }
-  local found = self.lists:find(subject, now)
+  local found = self.lists:find({ address = address, network = network }, now)
   return found and found.decision
 end
 
@@ -141,7 +156,7 @@ end
 -- Serves an expired block for a moment, and fetches in the background.
 local function serve_stale(self, fetch, now)
   local entry = self.entries:stale(fetch.expired, now)
-  self:remember(fetch.key, entry, fetch.generation)
+  self:remember(fetch.name, entry, fetch.mark, fetch.generation)
   if not single_flight.find(self, fetch.key) then
     self.spawn(function()
       single_flight.join(fetch)
@@ -183,26 +198,22 @@ end
 ---@return riskscreen.nginx.CacheSource source
 function Cache:get(address, network_name, timeout)
   local network, bucket, now = addresses.network_names[network_name], bucket_of(address), self:catch_up()
-  local key, generation = self:key_of(bucket, network, address), self.generation
-  local entry, tier = self.lru:get(key), "lru"
+  local name, mark, generation = network .. ":" .. address, self:mark_of(bucket), self.generation
+  local entry, tier, key = self:own_entry(name, mark), "lru", nil
   if not entry or entry.generation ~= generation or not self:is_fresh(entry, now) then
     local on_list = self.lists and listed(self, address, network, now)
     if on_list then
       count_lookups(self, "dict")
       return on_list, "list"
     end
-    -- The look keeps the mark in a full dict, which drops decisions first.
-    local mark, is_shared = self.dict:mark(bucket)
-    if is_shared and mark ~= self.marks[bucket] then
-      self.marks[bucket] = mark
-      key, entry = self:key_of(bucket, network, address), nil
-    end
-    local is_taken = self.lru:takes(key)
-    entry, tier = self:newest(entry, key, now)
+    mark = look_up_mark(self, bucket)
+    key = self:key_of(name, mark)
+    local is_taken = self.lru:takes(name)
+    entry, tier = self:newest(entry and entry.mark == mark and entry, key, now)
     if not entry or not self:is_fresh(entry, now) then
       tier = nil
     elseif is_taken then
-      self:remember(key, entry, generation)
+      self:remember(name, entry, mark, generation)
     end
   end
   count_lookups(self, tier)
@@ -212,7 +223,9 @@ function Cache:get(address, network_name, timeout)
   local decision, source = fetch_once(self, {
     cache = self,
     key = key,
+    name = name,
     bucket = bucket,
+    mark = mark,
     address = address,
     network = network,
     deadline = now + (timeout or self.timeout),

@@ -7,7 +7,10 @@ local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 
 ---@class riskscreen.nginx.Fetch a caller's request for a decision that is in no tier; if it is the first, a fetch
 ---@field cache riskscreen.nginx.Cache
----@field key string
+---@field key string of the dict
+---@field name string of the subject
+---@field bucket integer of its address
+---@field mark string of the bucket when it began: another one means a purge
 ---@field address string canonical
 ---@field network string canonical
 ---@field deadline number seconds

@@ -8,7 +8,7 @@ local text = require "riskscreen.util.text"
 
 local ngx = _G.ngx
 
--- Headers, without marks, by which some programs let another method stand for the request's own.
+-- Folded names of headers by which some programs let another method stand for the request's own.
 local overrides = tables.set { "xhttpmethodoverride", "xhttpmethod", "xmethodoverride" }
 
 local M = {
@@ -79,7 +79,7 @@ function M.methods(value)
       return ("the method %s is not one of %s"):format(method, wanted)
     end
     for name in pairs(ngx.req.get_headers(0)) do
-      if overrides[(name:gsub("%W", ""))] then
+      if overrides[sources.folded_header(name)] then
         return ("the header %s stands for another method"):format(name)
       end
     end

@@ -34,16 +34,25 @@ local function missing(place)
   return nil, place .. " is missing"
 end
 
--- A repeated header is a list in nginx's table. An application that reads headers as environment variables (CGI) cannot
--- tell "X-To" from "X_To". PHP does not tell it from "X.To", and others may not tell it from "XTo".
+local M = {}
+
+---The name of a header, in lower case, without marks. An application that reads headers as environment variables (CGI)
+---cannot tell "x-to" from "x_to". PHP does not tell it from "x.to", and others may not tell it from "xto".
+---@param name string
+---@return string
+function M.folded_header(name)
+  return (name:gsub("%W", ""))
+end
+
+-- A repeated header is a list in nginx's table.
 local function header(name)
   local place = "the header " .. name
   local key = name:lower()
-  local folded_key = key:gsub("%W", "")
+  local folded_key = M.folded_header(key)
   return function()
     local value, count = nil, 0
     for given, content in pairs(ngx.req.get_headers(0)) do
-      if given:gsub("%W", "") == folded_key then
+      if M.folded_header(given) == folded_key then
         count = count + (type(content) == "table" and #content or 1)
         value = given == key and content or value
       end
@@ -183,8 +192,6 @@ local function compile_table(source)
   end
   return kind.make(name, longest or DEFAULT_BODY)
 end
-
-local M = {}
 
 ---@param source any
 ---@return riskscreen.nginx.Reader|nil
