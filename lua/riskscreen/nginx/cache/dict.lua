@@ -1,6 +1,6 @@
 -- The shared dict of all workers: texts of entries, locks of fetches, and a random mark for each bucket of addresses.
--- The mark is part of the keys of entries and locks. A purge deletes it, and the next mark is a new one, so nothing from
--- before is found again. The dict may be absent or full, and may lose anything: a mark that is lost is a purge.
+-- The mark is part of the keys of entries and locks. A purge deletes it, and the next mark is a new one. So nothing
+-- from before is found again. The dict may be absent or full, and may lose anything: a mark that is lost is a purge.
 local leases = require "riskscreen.nginx.lease"
 local random = require "riskscreen.util.random"
 local tables = require "riskscreen.util.tables"

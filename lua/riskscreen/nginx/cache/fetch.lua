@@ -1,5 +1,5 @@
--- What one fetch does for all callers and workers: it takes the lock of all workers, asks Redis, then the service, and
--- keeps the answer.
+-- One fetch for all callers and workers. It takes the lock of all workers, and asks Redis, then the service. It keeps
+-- the answer.
 local entries = require "riskscreen.nginx.cache.entry"
 local tables = require "riskscreen.util.tables"
 
@@ -70,19 +70,20 @@ local function ask(self, fetch)
   end
   local failure, now = decision.error, self:catch_up()
   count(self, failure, now - started)
-  local latest, entry, tier = is_latest(self, fetch), nil, nil
+  local latest = is_latest(self, fetch)
+  local later, tier = nil, nil
   if not latest then
-    entry, tier = later_entry(self, fetch, started, now)
-    if entry then
-      share(self, fetch.shared)
-      return entry, tier
-    end
+    later, tier = later_entry(self, fetch, started, now)
+  end
+  if later then
+    share(self, fetch.shared)
+    return later, tier
   end
   local failed, is_kept = failure ~= nil or decision.action == "unknown", true
   if failure then
     is_kept, fetch.is_private = entries.is_kept(failure)
   end
-  entry = failed and self:stand_in(fetch, decision, now)
+  local entry = failed and self:stand_in(fetch, decision, now)
   if not entry then
     fetch.own = decision
     -- The ttl counts from the start of the request, because the risk may change while it runs.

@@ -1,6 +1,5 @@
 -- The cache while the service fails: how long failures are kept, and which expired decisions are served.
 local errors = require "riskscreen.errors"
-local tables = require "riskscreen.util.tables"
 local worlds = require "spec.support.cache_world"
 
 local ADDRESS, NETWORK = "0x52908400098527886e0f7030069857d2e4169ee7", "eth"
