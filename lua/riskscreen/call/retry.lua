@@ -80,9 +80,7 @@ end
 
 ---Adds the share of a call.
 function Budget:earn()
-  if self.left < self.reserve then
-    self.left = math.min(self.reserve, self.left + self.share)
-  end
+  self.left = math.min(self.reserve, self.left + self.share)
 end
 
 ---Takes one repeated request, if one is left.

@@ -13,14 +13,7 @@ local transport_kinds = tables.set { "network", "timeout", "tls", "protocol", "c
 -- The phases that a failure may name.
 local phases = tables.set { "queue", "name_lookup", "connect", "tls", "first_byte", "body" }
 
--- PUC Lua 5.1 cannot wait inside pcall. There the error of a transport is the caller's.
-local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
-
 local M = {}
-
-local function is_reply(value)
-  return type(value) == "table" and type(value.status) == "number" and type(value.headers) == "table"
-end
 
 -- The error of a transport's failure. A proxy's words may be in its message.
 local function failure_error(failure, redact)
@@ -29,27 +22,6 @@ local function failure_error(failure, redact)
   end
   local fields = { sent = failure.sent ~= false, phase = phases[failure.phase] and failure.phase }
   return errors.new(failure.kind, redact(tostring(failure.message)), fields)
-end
-
--- Calls the operator's transport. The end of the task is raised on: it has abandoned the call.
-local function ask(call, request)
-  if is_puc_5_1 then
-    return call.state.transport(request)
-  end
-  local ok, reply, failure = pcall(call.state.transport, request)
-  if ok then
-    return reply, failure
-  elseif call.abandoned then
-    error(reply, 0)
-  end
-  return nil, { kind = "protocol", message = "the transport raised an error: " .. tostring(reply):match "^[^\n]*" }
-end
-
-local function tell_request(call, timeout, hedged, fresh)
-  local size = #(call.request.body or "")
-  local fields =
-    { attempt = call.attempt, hedge = hedged or false, timeout = timeout, size = size, resent = fresh or nil }
-  states.tell(call, "request", fields)
 end
 
 local function tell_response(call, reply, elapsed, hedged)
@@ -64,26 +36,48 @@ local function tell_response(call, reply, elapsed, hedged)
   })
 end
 
--- The operator's transport may change its headers, and gets its own.
-local function with_key(headers, key)
-  local copy = { ["X-Access-Key"] = key, Accept = headers.Accept }
-  for name, value in next, headers do
-    copy[name] = value
+-- Calls the operator's functions before a request. Returns the key and the time after them; or nil and an error.
+local function prepare(call, at, timeout, hedged, fresh)
+  local request, state = call.request, call.route.state
+  local given, started = state.settings.access_key, at
+  local key, err = access_key.of(state)
+  if not key then
+    return nil, err
   end
-  return copy
+  at = given ~= key and state.runtime.now() or at
+  if state.hooks.request then
+    states.tell(call, "request", {
+      attempt = call.attempt,
+      hedge = hedged or false,
+      timeout = timeout - (at - started),
+      size = #(request.body or ""),
+      resent = fresh or nil,
+    })
+    at = state.runtime.now()
+  end
+  return key, at
 end
 
-local function time_left(call, at)
-  return call.attempt_timeout - (at - call.attempt_started)
-end
-
--- Whether a request may be sent again at once, on a new connection. It takes a token of the rate limit as well.
-local function may_resend(call)
-  local state = call.state
-  return call.request.replay
-    and state.transport ~= nil
-    and time_left(call, state.runtime.now()) >= retry.SHORTEST_ATTEMPT
-    and (not state.limiter or state.limiter:try(call.cost))
+-- The response of a value: the reply, unless that is the operator's.
+local function response_of(call, reply, pagination, elapsed)
+  local state = call.route.state
+  if not state.owns_replies then
+    return {
+      status = reply.status,
+      headers = reply.headers,
+      times = reply.times,
+      pagination = pagination,
+      elapsed = elapsed,
+      attempts = call.requests,
+      cached = false,
+      is_sandbox = state.is_sandbox,
+    }
+  elseif state.shares_headers then
+    reply.headers = tables.copy(reply.headers) -- the caller may change them
+  end
+  reply.value, reply.size, reply.http_version = nil, nil, nil
+  reply.pagination, reply.elapsed, reply.attempts, reply.cached = pagination, elapsed, call.requests, false
+  return reply
 end
 
 ---Gives the token of the rate limit back for a request that is not sent.
@@ -93,8 +87,39 @@ end
 ---@return nil
 ---@return riskscreen.Error err
 function M.unsent(call, err, has_failed)
-  if call.state.limiter then
-    call.state.limiter:refund(call.cost, has_failed)
+  local limiter = call.route.state.limiter
+  if limiter then
+    limiter:refund(call.cost, has_failed)
+  end
+  return nil, err
+end
+
+-- Whether a request may be sent again at once, on a new connection. It takes a token of the rate limit as well.
+local function may_resend(call, time_left)
+  local state = call.route.state
+  return call.request.replay
+    and state.transport ~= nil
+    and time_left >= retry.SHORTEST_ATTEMPT
+    and (not state.limiter or state.limiter:try(call.cost))
+end
+
+-- The outcome of a request without a reply: that of a second one if the kept connection was dead, or an error.
+local function without_reply(call, failure, at, timeout, hedged, fresh)
+  local state = call.route.state
+  if call.abandoned and type(failure) == "table" and failure.raised ~= nil then
+    error(failure.raised, 0) -- the end of the task
+  elseif not fresh and type(failure) == "table" and failure.dead_connection == true then
+    local now = state.runtime.now()
+    local left = timeout - (now - at)
+    if may_resend(call, left) then
+      call.sent = true
+      state.stats:count "resent"
+      return M.send(call, now, left, hedged, true)
+    end
+  end
+  local err = failure_error(failure, state.context.redact)
+  if not err.sent then
+    return M.unsent(call, err, true)
   end
   return nil, err
 end
@@ -102,79 +127,61 @@ end
 ---Sends one request and interprets its reply.
 ---@param call riskscreen.Call
 ---@param at number now
+---@param timeout number seconds
 ---@param hedged boolean|nil whether it is the second one of a late answer; nil for a request without another one
 ---@param fresh? boolean whether it needs a new connection
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error|string|nil
-function M.send(call, at, hedged, fresh)
-  local state, built = call.state, call.request
-  local key = state.settings.access_key
-  if key ~= state.redacted_key then
-    local given, err = key
-    key, err = access_key.of(state)
+function M.send(call, at, timeout, hedged, fresh)
+  local request, route = call.request, call.route
+  local state = route.state
+  local key, hooks, stats = state.settings.access_key, state.hooks, state.stats
+  if key ~= state.redacted_key or hooks.request then
+    local ready
+    key, ready = prepare(call, at, timeout, hedged, fresh)
     if not key then
-      return M.unsent(call, err)
+      return M.unsent(call, ready)
     end
-    at = given ~= key and state.runtime.now() or at
-  end
-  local stats, hooks, context = state.stats, state.hooks, state.context
-  local value_only, takes_parts = call.options.value_only, state.takes_parts
-  if hooks.request then
-    tell_request(call, time_left(call, at), hedged, fresh)
-    at = state.runtime.now()
+    at, timeout = ready, timeout - (ready - at)
   end
   -- The operator's functions may have closed the client, or waited.
-  local transport, timeout = state.transport, time_left(call, at)
+  local transport, connect_timeout = state.transport, request.connect_timeout
   if not transport then
     return M.unsent(call, errors.new("cancelled", "the client was closed", { sent = false }))
   elseif timeout <= 0 then
     local message = "no time was left for the request, after the functions access_key and on.request"
     return M.unsent(call, errors.new("timeout", message, { sent = false, phase = "queue" }))
   end
-  local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
   call.requests = call.requests + 1
-  stats:sent(built.body)
-  local reply, failure
-  if takes_parts then
-    local rest = not hooks.response and (value_only and "text" or "head") or nil
-    reply, failure = transport(built, key, timeout, connect_timeout, fresh, rest, call.target)
-  else
-    reply, failure = ask(call, {
-      method = built.method,
-      target = call.target,
-      headers = with_key(built.headers, key),
-      body = built.body,
-      timeout = timeout,
-      connect_timeout = connect_timeout,
-      replay = built.replay,
-      fresh = fresh or nil,
-      keep_null = built.keep_null,
-    })
+  local counters = stats.counters
+  counters.requests = counters.requests + 1
+  if request.body then
+    stats:count("bytes_sent", #request.body)
   end
+  local reply, failure = transport(
+    request,
+    key,
+    timeout,
+    connect_timeout < timeout and connect_timeout or timeout,
+    fresh,
+    not hooks.response and request.rest or nil,
+    call.target
+  )
   local answered = state.runtime.now()
-  if not reply or not (takes_parts or is_reply(reply)) then
-    if not fresh and type(failure) == "table" and failure.dead_connection == true and may_resend(call) then
-      call.sent = true
-      stats:count "resent"
-      return M.send(call, state.runtime.now(), hedged, true)
-    end
-    local err = failure_error(failure, context.redact)
-    if not err.sent then
-      return M.unsent(call, err, true)
-    end
-    return nil, err
+  if not reply then
+    return without_reply(call, failure, at, timeout, hedged, fresh)
   end
-
   local value, other
-  if call.route.reader then
-    value, other = response.interpret(call.route.reader, call.parameters, reply, context)
+  if route.reader then
+    value, other = response.interpret(route.reader, call.parameters, reply, state.context)
   else
-    value, other = response.raw(reply, context)
+    value, other = response.raw(reply, state.context)
   end
-  -- The latency of a call that is this request alone is counted once.
-  local is_whole_call = value ~= nil and hedged == nil and at == call.started
-  call.has_latency = is_whole_call
-  stats:answered(reply.status, reply.size, answered - at, is_whole_call and call.route.label or nil)
+  if value ~= nil and hedged == nil and at == call.started then
+    stats:succeed_directly(call, route.counts, reply.size, answered - at)
+  else
+    stats:answered(reply.status, reply.size, answered - at)
+  end
   if hooks.response then
     tell_response(call, reply, answered - at, hedged)
   end
@@ -185,20 +192,11 @@ function M.send(call, at, hedged, fresh)
       state.limiter:refused(other.retry_after)
     end
     return nil, other
-  elseif value_only then
+  elseif request.rest == "text" then
     -- An operator's transport does not know the field.
-    return value, takes_parts and reply.text or nil
+    return value, state.owns_replies and reply.text or nil
   end
-  -- The reply becomes the response, unless it is the operator's.
-  local made = takes_parts and reply or { status = reply.status, headers = reply.headers, times = reply.times }
-  if state.shares_headers then
-    -- The caller may change its headers.
-    made.headers = tables.copy(made.headers)
-  end
-  made.value, made.size, made.http_version = nil, nil, nil
-  made.pagination, made.elapsed, made.attempts, made.cached = other, answered - call.started, call.requests, false
-  made.is_sandbox = call.state.is_sandbox
-  return value, made
+  return value, response_of(call, reply, other, answered - call.started)
 end
 
 return M

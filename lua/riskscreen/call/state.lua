@@ -4,6 +4,7 @@ local access_key = require "riskscreen.call.access_key"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local identity = require "riskscreen.call.identity"
+local operator_transport = require "riskscreen.call.transport"
 local random = require "riskscreen.util.random"
 local retry = require "riskscreen.call.retry"
 local stats = require "riskscreen.call.stats"
@@ -15,9 +16,9 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@class riskscreen.State
 ---@field settings table the client's checked options
 ---@field runtime table the client's own: all waits and clock readings of the client go through it
----@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
----@field takes_parts boolean the transport is the library's own: it takes a request as it was built, and the key and
----the limits beside it
+---@field transport? fun(request: riskscreen.Request, key: string, timeout: number, connect_timeout: number, fresh?:
+---boolean, rest?: "text"|"head", target: string): riskscreen.Reply|nil, table|nil absent once closed
+---@field owns_replies boolean the transport is the library's own: its replies may be changed
 ---@field is_sandbox? boolean the sandbox in this process answers
 ---@field shares_headers? boolean several replies of the transport may have the same table of headers
 ---@field clock fun(): number Unix seconds
@@ -53,13 +54,13 @@ function M.new(settings, runtime, transport)
   if not name and (shared or settings.rate_limit and settings.rate_limit.shared) then
     name = identity.account { settings = settings }
   end
-  local takes_parts = not (settings.transport or settings.runtime)
+  local owns_replies = not (settings.transport or settings.runtime)
   local state = {
     settings = settings,
     runtime = runtime,
-    transport = transport,
-    takes_parts = takes_parts,
-    shares_headers = takes_parts and runtime.shares_headers,
+    transport = owns_replies and transport or operator_transport(transport),
+    owns_replies = owns_replies,
+    shares_headers = owns_replies and runtime.shares_headers,
     clock = settings.clock or os.time,
     budget = retry.budget(settings.retry.budget, settings.retry.reserve),
     limiter = settings.rate_limit
@@ -150,15 +151,27 @@ end
 ---@param name string
 ---@param fields table given away: it gets the fields of the call, and becomes the description
 function M.tell(call, name, fields)
-  local state = call.state
-  fields.operation, fields.method = call.route.name, call.request.method
-  local path = call.target:match "^[^?]*"
-  fields.path, fields.traceparent = call.route.operation and path or state.hide_key(path), call.options.traceparent
+  local route, request, path = call.route, call.request, call.target:match "^[^?]*"
+  local state = route.state
+  fields.operation, fields.method = route.name, request.method
+  fields.path, fields.traceparent = route.operation and path or state.hide_key(path), request.options.traceparent
   local ok, failure = state.runtime.tasks.contain(state.hooks[name], fields)
   if not ok then
     state.hook_failures = state.hook_failures + 1
     state.last_hook_failure = text.printable(tostring(failure), LONGEST_MESSAGE)
   end
+end
+
+---The same about a failure.
+---@param call riskscreen.Call
+---@param name "retry"|"error"
+---@param err riskscreen.Error
+---@param fields table given away
+function M.tell_failure(call, name, err, fields)
+  for _, field in ipairs { "kind", "message", "status", "code", "retryable", "retry_after", "sent", "phase" } do
+    fields[field] = err[field]
+  end
+  M.tell(call, name, fields)
 end
 
 ---The statistics of a client, and the status of its limits.

@@ -6,10 +6,12 @@ local tables = require "riskscreen.util.tables"
 -- Upper bounds of the buckets in seconds. A last bucket has no bound.
 local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 }
 
+local LIMITS = tables.concat(BOUNDS, { math.huge })
+
 -- The number of a duration's bucket. Most durations are in the first ones.
 local function index_of(seconds)
   local index = 1
-  while index <= #BOUNDS and seconds > BOUNDS[index] do
+  while seconds > LIMITS[index] do
     index = index + 1
   end
   return index
@@ -70,6 +72,14 @@ local function quantile(histogram, share, observations)
   end
 end
 
+local function total(histogram)
+  local sum = 0
+  for _, count in ipairs(histogram.counts) do
+    sum = sum + count
+  end
+  return sum
+end
+
 -- The buckets of a snapshot are cumulative, as in Prometheus: each counts the durations of at most `le` seconds.
 local function histogram_snapshot(histogram)
   local buckets, seen = {}, 0
@@ -91,14 +101,20 @@ local function histogram_snapshot(histogram)
   }
 end
 
+---@class riskscreen.OperationCounts the calls of an operation
+---@field calls integer
+---@field succeeded integer besides those in `direct`; likewise `latency`
+---@field failed integer
+---@field cancelled integer
+---@field latency riskscreen.Histogram of the calls
+---@field direct riskscreen.Histogram of the calls that succeeded with one request alone, whose latency is the call's
+
 ---@class riskscreen.Stats
 ---@field counters table<string, integer> apart from the counters of calls, which each operation has
 ---@field kinds table<string, integer> failed calls by the kind of their error
----@field statuses table<integer, integer> answers by HTTP status
----@field operations table<string, table>
----@field private direct table<string, riskscreen.Histogram> latencies of the calls that are one request alone, by
----operation
----@field private requests riskscreen.Histogram latencies of all other requests
+---@field statuses table<integer, integer> answers by HTTP status, besides those of direct calls
+---@field operations table<string, riskscreen.OperationCounts>
+---@field private requests riskscreen.Histogram latencies of the requests, besides those of direct calls
 ---@field private open riskscreen.OpenSet calls under way
 local Stats = {}
 
@@ -141,7 +157,6 @@ function M.new()
     kinds = {},
     statuses = {},
     operations = {},
-    direct = {},
     requests = new_histogram(),
     open = open_sets.new(),
   })
@@ -153,81 +168,93 @@ function Stats:count(name, amount)
   self.counters[name] = self.counters[name] + (amount or 1)
 end
 
----Counts the beginning of a call.
----@param call table gets the field `slot`
+---The counts of an operation.
 ---@param operation string
-function Stats:begin(call, operation)
-  call.slot = self.open:add(call)
-  local entry = self.operations[operation]
-  if not entry then
-    entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram() }
-    self.operations[operation], self.direct[operation] = entry, new_histogram()
+---@return riskscreen.OperationCounts
+function Stats:of(operation)
+  local counts = self.operations[operation]
+  if not counts then
+    counts =
+      { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram(), direct = new_histogram() }
+    self.operations[operation] = counts
   end
-  entry.calls = entry.calls + 1
+  return counts
 end
 
----Counts the end of a call. A cancelled call has no latency.
+---Counts the beginning of a call.
+---@param call table gets the field `slot`, which is false once its end is counted
+---@param counts riskscreen.OperationCounts
+function Stats:begin(call, counts)
+  counts.calls = counts.calls + 1
+  call.slot = self.open:add(call)
+end
+
+---Counts the end of a call that has succeeded with one request, and that request.
 ---@param call table
----@param operation string
+---@param counts riskscreen.OperationCounts
+---@param size integer|nil bytes of the answer
+---@param seconds number
+function Stats:succeed_directly(call, counts, size, seconds)
+  local own = self.counters
+  self.open:remove(call, call.slot)
+  call.slot = false
+  own.bytes_received = own.bytes_received + (size or 0)
+  counts.direct:observe(seconds)
+end
+
+---Counts any other end of a call, once. A cancelled call has no latency.
+---@param call table
+---@param counts riskscreen.OperationCounts
 ---@param outcome "succeeded"|"failed"|"cancelled"
 ---@param seconds? number
 ---@param kind? string of the error
-function Stats:finish(call, operation, outcome, seconds, kind)
+function Stats:finish(call, counts, outcome, seconds, kind)
+  if not call.slot then
+    return
+  end
   self.open:remove(call, call.slot)
-  local entry = self.operations[operation]
-  entry[outcome] = entry[outcome] + 1
+  call.slot = false
+  counts[outcome] = counts[outcome] + 1
   if seconds then
-    entry.latency:observe(seconds)
+    counts.latency:observe(seconds)
   end
   if kind then
     add(self.kinds, kind, 1)
   end
 end
 
----Counts a request.
----@param body? string
-function Stats:sent(body)
-  local own = self.counters
-  own.requests = own.requests + 1
-  if body then
-    own.bytes_sent = own.bytes_sent + #body
-  end
-end
-
----Counts an answer.
+---Counts an answer, unless its call has succeeded directly.
 ---@param status integer
 ---@param size integer|nil bytes
 ---@param seconds number
----@param operation? string of a call whose latency is that of the request; `finish` gets none
-function Stats:answered(status, size, seconds, operation)
-  local statuses, own = self.statuses, self.counters
-  statuses[status] = (statuses[status] or 0) + 1
-  own.bytes_received = own.bytes_received + (size or 0)
-  local histogram = operation and self.direct[operation] or self.requests
-  histogram:observe(seconds)
+function Stats:answered(status, size, seconds)
+  add(self.statuses, status, 1)
+  self:count("bytes_received", size or 0)
+  self.requests:observe(seconds)
 end
 
 ---The counters and histograms as they are now.
 ---@return table
 function Stats:snapshot()
   local result, requests, calls = tables.copy(self.counters), new_histogram(), new_histogram()
-  result.operations = {}
+  result.operations, result.statuses = {}, tables.copy(self.statuses)
   requests:include(self.requests)
-  for name, entry in pairs(self.operations) do
-    local latency, direct = new_histogram(), self.direct[name]
-    latency:include(entry.latency)
-    latency:include(direct)
+  for name, counts in pairs(self.operations) do
+    local own, latency, direct = tables.without(counts, "direct"), new_histogram(), total(counts.direct)
+    latency:include(counts.latency)
+    latency:include(counts.direct)
     calls:include(latency)
-    requests:include(direct)
-    result.operations[name] = tables.merge(entry, { latency = histogram_snapshot(latency) })
+    requests:include(counts.direct)
+    own.succeeded, own.latency = own.succeeded + direct, histogram_snapshot(latency)
+    result.operations[name] = own
+    result.statuses[200] = direct > 0 and (result.statuses[200] or 0) + direct or result.statuses[200]
     for _, counter in ipairs(counters) do
       if counter.by_operation then
-        add(result, counter.name, entry[counter.name])
+        add(result, counter.name, own[counter.name])
       end
     end
   end
-  result.in_flight = self.open:count()
-  result.errors, result.statuses = tables.copy(self.kinds), tables.copy(self.statuses)
+  result.in_flight, result.errors = self.open:count(), tables.copy(self.kinds)
   result.latency = { calls = histogram_snapshot(calls), requests = histogram_snapshot(requests) }
   return result
 end

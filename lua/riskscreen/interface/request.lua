@@ -15,13 +15,15 @@ local text = require "riskscreen.util.text"
 ---@field keep_null? boolean the decoder of the answer keeps null members of objects
 ---@field replay boolean it may be sent again when a kept-alive connection was dead
 ---@field fresh? boolean send it on a new connection
----@field value_only? boolean the text of a 200 is used, and its headers and times are not
+---@field rest? "text"|"head" of a 200 besides its value: its text, or headers and times that are made when one is read
+---@field call_timeout number seconds for the whole call
+---@field options table of the call, checked
 
 ---@class riskscreen.Place the place of a parameter in a request
 ---@field name string of the parameter
 ---@field wire string its name on the wire
 ---@field key string the encoded name and "=", for a query
----@field written table<any, string> the values of its enumeration, encoded
+---@field written? table<any, string> the values of its enumeration, encoded
 ---@field in_body boolean
 ---@field separator? string joins an array to one text
 
@@ -34,12 +36,19 @@ local text = require "riskscreen.util.text"
 ---@field envelope string
 ---@field idempotent boolean repeating a request changes nothing
 ---@field headers table<string, string> of a request without a body and without headers of its own
+---@field settings table the client's checked options
+---@field request? riskscreen.Request of the last call without a body: the next one with its options shares it
 ---@field in_path table<string, true> names of the parameters that are part of the path
 ---@field places? riskscreen.Place[] in the order of sending; nil where the interface lists no parameters
----@field lookup? { before: string, after: table<string, string> } of a lookup by address and network: the target before
----the address, and for each network what follows it
+
+local is_plain = text.is_plain
 
 local NO_FIELDS = {}
+
+local M = {
+  ---@type table<string, string> of a request without a body, where neither the client nor the call has headers
+  PLAIN_HEADERS = { Accept = "application/json" },
+}
 
 -- Methods whose parameters travel in the query.
 local query_methods = { GET = true, DELETE = true }
@@ -50,11 +59,7 @@ for byte = 0, 255 do
   escapes[string.char(byte)] = ("%%%02X"):format(byte)
 end
 
-local function percent_encode(value)
-  return text.is_plain(value) and value or (value:gsub("[^A-Za-z0-9._~-]", escapes))
-end
-
--- The text of a scalar in a query or a path, or nil.
+-- The text of a scalar, or nil.
 local function scalar_text(value)
   if type(value) == "string" then
     return value
@@ -65,13 +70,22 @@ local function scalar_text(value)
   end
 end
 
+-- The text of a scalar in a query or a path, or nil.
+local function percent_encode(value)
+  if type(value) == "string" and is_plain(value) then
+    return value -- nearly always
+  end
+  local plain = scalar_text(value)
+  return plain and (plain:gsub("[^A-Za-z0-9._~-]", escapes))
+end
+
 local function unsent(kind, message, field)
   return nil, errors.new(kind, message, { field = field, sent = false })
 end
 
 local function place_of(name, wire, in_body, entry)
-  local written = {}
-  for _, value in ipairs(entry and enums.values[entry.enum] or NO_FIELDS) do
+  local written = entry and entry.enum and {}
+  for _, value in ipairs(written and enums.values[entry.enum] or NO_FIELDS) do
     written[value] = percent_encode(value)
   end
   return {
@@ -116,22 +130,20 @@ local function distribute(target, joint, places, parameters, body)
   for index = 1, #places do
     local place = places[index]
     local value = parameters[place.name]
-    if value ~= nil and place.separator then
-      value = table.concat(value, place.separator)
-    end
-    if value ~= nil and place.in_body then
-      body[place.wire] = value
-    elseif value ~= nil then
-      local written = place.written[value]
+    if value ~= nil then
+      local written = place.written and place.written[value]
       if not written then
-        local plain = scalar_text(value)
-        if not plain then
-          return unsent("invalid_argument", place.wire .. " cannot be sent in a query", place.wire)
-        end
-        written = percent_encode(plain)
+        value = place.separator and table.concat(value, place.separator) or value
+        written = not place.in_body and percent_encode(value)
       end
-      target = target .. joint .. place.key .. written
-      joint = "&"
+      if place.in_body then
+        body[place.wire] = value
+      elseif not written then
+        return unsent("invalid_argument", place.wire .. " cannot be sent in a query", place.wire)
+      else
+        target = target .. joint .. place.key .. written
+        joint = "&"
+      end
     end
   end
   return target
@@ -171,6 +183,9 @@ local function merge_headers(common, own)
 end
 
 local function headers_of(body, options, settings)
+  if not (body or options.headers or options.traceparent or settings.headers) then
+    return M.PLAIN_HEADERS
+  end
   local headers = merge_headers(settings.headers or NO_FIELDS, options.headers or NO_FIELDS)
   headers["Content-Type"] = body and "application/json"
   headers.traceparent = options.traceparent
@@ -194,11 +209,8 @@ local function finish(method, body, common, replay, options, settings)
       return nil, err
     end
   end
-  local timeout = options.timeout or settings.timeout
-  local attempt_timeout, connect_timeout = options.attempt_timeout or settings.attempt_timeout, settings.connect_timeout
-  if attempt_timeout and attempt_timeout < timeout then
-    timeout = attempt_timeout
-  end
+  local call_timeout, connect_timeout = options.timeout or settings.timeout, settings.connect_timeout
+  local timeout = math.min(options.attempt_timeout or settings.attempt_timeout or call_timeout, call_timeout)
   return {
     method = method,
     headers = (encoded or not common or options.headers or options.traceparent)
@@ -206,22 +218,12 @@ local function finish(method, body, common, replay, options, settings)
       or common,
     body = encoded,
     timeout = timeout,
-    connect_timeout = connect_timeout < timeout and connect_timeout or timeout,
+    connect_timeout = math.min(connect_timeout, timeout),
     replay = replay,
+    rest = options.value_only and "text" or "head",
+    call_timeout = call_timeout,
+    options = options,
   }
-end
-
--- Nearly every request is a lookup by address and network. Its target is prepared, and the lookups share the rest. It
--- saves a twelfth of a screening on Lua 5.4.
-local function prepared_lookup(operation, method, target, places)
-  if not (target and operation.lookup and query_methods[method]) then
-    return nil
-  end
-  local address, network, after = places[1], places[2], {}
-  for value, written in pairs(network.written) do
-    after[value] = "&" .. network.key .. written
-  end
-  return { before = target .. "?" .. address.key, after = after }
 end
 
 local function prefix_of(settings)
@@ -237,8 +239,6 @@ local function is_idempotent(operation, given, method)
   end
   return operation.idempotent and (method == "GET" or method == operation.http)
 end
-
-local M = {}
 
 ---The endpoint of an operation: that of the client option `endpoints`, else the interface's; false where none is known.
 ---@param operation riskscreen.Operation
@@ -265,9 +265,9 @@ function M.endpoint(operation, settings)
     envelope = given and given.envelope or operation.envelope,
     idempotent = is_idempotent(operation, given, method),
     headers = headers_of(nil, NO_FIELDS, settings),
+    settings = settings,
     in_path = in_path,
     places = places,
-    lookup = prepared_lookup(operation, method, target, places),
   }
 end
 
@@ -304,65 +304,45 @@ function M.unpublished(operation)
   return errors.new("unsupported", message:format(operations.endpoint_key(operation)), { sent = false })
 end
 
--- The target of a lookup by address and network; nil for any other request.
-local function lookup_target(lookup, parameters, options)
-  local after = not options.extra and lookup.after[parameters.network]
-  if after and type(parameters.address) == "string" then
-    return lookup.before .. percent_encode(parameters.address) .. after
-  end
-end
-
--- The part of a request that all lookups of an operation share.
-local function new_lookup(endpoint, settings, options)
-  local request = finish(endpoint.method, nil, endpoint.headers, endpoint.idempotent, options, settings)
-  request.keep_null = endpoint.operation.keeps_null
-  return request
-end
-
----The request of an operation.
----@param endpoint riskscreen.Endpoint
----@param parameters table checked
----@param settings table a client's checked options
----@param options table the call's checked options
----@param last { request?: riskscreen.Request, options?: table } of the last lookup with these settings: the next one
----with the same options shares its request
----@return riskscreen.Request|nil request
----@return string|riskscreen.Error target path and query, as they go on the wire; or the error
-function M.build(endpoint, parameters, settings, options, last)
-  local target = endpoint.lookup and lookup_target(endpoint.lookup, parameters, options)
-  if target then
-    if last.options ~= options then
-      last.request, last.options = new_lookup(endpoint, settings, options), options
-    end
-    return last.request, target
-  end
-  local err
-  target = endpoint.target
+-- The target of a request, whose body is filled; or nil and an error.
+local function target_of(endpoint, parameters, options, body)
+  local target, err = endpoint.target
   if not target then
     target, err = fill_path(endpoint.path, parameters)
     if err then
       return nil, err
     end
-    target = prefix_of(settings) .. target
+    target = prefix_of(endpoint.settings) .. target
   end
   local places = endpoint.places or places_of_given(parameters, endpoint.method, endpoint.in_path)
-  local body = endpoint.has_body and {} or nil
   target, err = distribute(target, "?", places, parameters, body)
-  if err then
+  if target and options.extra then
+    return add_extra(target, options.extra, parameters, places, body)
+  end
+  return target, err
+end
+
+---The request of an operation.
+---@param endpoint riskscreen.Endpoint
+---@param parameters table checked
+---@param options table the call's checked options
+---@return riskscreen.Request|nil request
+---@return string|riskscreen.Error target path and query, as they go on the wire; or the error
+function M.build(endpoint, parameters, options)
+  local body = endpoint.has_body and {} or nil
+  local target, err = target_of(endpoint, parameters, options, body)
+  if not target then
     return nil, err
   end
-  if options.extra then
-    target, err = add_extra(target, options.extra, parameters, places, body)
-    if err then
+  local request = endpoint.request
+  if body or not request or request.options ~= options then
+    request, err = finish(endpoint.method, body, endpoint.headers, endpoint.idempotent, options, endpoint.settings)
+    if not request then
       return nil, err
     end
+    request.keep_null, endpoint.request = endpoint.operation.keeps_null, not body and request or nil
   end
-  local request
-  request, err = finish(endpoint.method, body, endpoint.headers, endpoint.idempotent, options, settings)
-  if request and endpoint.operation.keeps_null then
-    request.keep_null = true
-  end
-  return request, err or target
+  return request, target
 end
 
 ---A request that no operation describes.

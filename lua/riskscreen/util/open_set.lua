@@ -5,35 +5,35 @@
 local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.OpenSet
----@field private open table<integer, table|false> by slot
----@field private slots integer number of slots
----@field private free integer[] slots without a thing
----@field private free_count integer
+---@field private open table<integer, table|integer> by slot: the thing, or the slot that is free after this one
+---@field private free integer the first free slot
+---@field private slots integer number of slots that were used
 local OpenSet = {}
 
 ---@param thing table
 ---@return integer slot for `remove`
 function OpenSet:add(thing)
-  local count = self.free_count
-  local slot
-  if count > 0 then
-    slot, self.free_count = self.free[count], count - 1
+  local open, slot = self.open, self.free
+  if slot > self.slots then
+    self.slots, self.free = slot, slot + 1
   else
-    slot = self.slots + 1
-    self.slots = slot
+    self.free = open[slot]
   end
-  self.open[slot] = thing
+  open[slot] = thing
   return slot
 end
 
 ---Does nothing for a thing that was removed before.
----@param thing table
+---@param thing table|nil nil for one that was collected
 ---@param slot integer
+---@return boolean removed
 function OpenSet:remove(thing, slot)
-  if self.open[slot] == thing then
-    local count = self.free_count + 1
-    self.open[slot], self.free[count], self.free_count = false, slot, count
+  local open = self.open
+  if open[slot] ~= thing then
+    return false
   end
+  open[slot], self.free = self.free, slot
+  return true
 end
 
 ---The number of things. The slot of a collected one becomes free.
@@ -41,11 +41,10 @@ end
 function OpenSet:count()
   local count, open = 0, self.open
   for slot = 1, self.slots do
-    if open[slot] then
+    if open[slot] == nil then
+      self:remove(nil, slot)
+    elseif type(open[slot]) == "table" then
       count = count + 1
-    elseif open[slot] == nil then
-      self.free_count = self.free_count + 1
-      open[slot], self.free[self.free_count] = false, slot
     end
   end
   return count
@@ -55,7 +54,7 @@ local M = {}
 
 ---@return riskscreen.OpenSet
 function M.new()
-  return tables.object(OpenSet, { open = setmetatable({}, { __mode = "v" }), slots = 0, free = {}, free_count = 0 })
+  return tables.object(OpenSet, { open = setmetatable({}, { __mode = "v" }), slots = 0, free = 1 })
 end
 
 return M

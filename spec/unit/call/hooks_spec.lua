@@ -2,9 +2,8 @@ local states = require "riskscreen.call.state"
 
 local call = {
   route = { name = "getAddressRisk", operation = { name = "getAddressRisk" } },
-  request = { method = "GET" },
+  request = { method = "GET", options = {} },
   target = "/api/risks?address=x",
-  options = {},
 }
 
 -- The state of a client with a hook.
@@ -13,7 +12,7 @@ local function with(hook)
 end
 
 local function tell(state, fields)
-  call.state = state
+  call.route.state = state
   states.tell(call, "request", fields)
 end
 

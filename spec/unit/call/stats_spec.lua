@@ -8,8 +8,8 @@ end)
 
 local function call(operation, outcome, seconds, kind)
   local it_self = {}
-  stats:begin(it_self, operation)
-  stats:finish(it_self, operation, outcome, seconds, kind)
+  stats:begin(it_self, stats:of(operation))
+  stats:finish(it_self, stats:of(operation), outcome, seconds, kind)
 end
 
 describe("the counters", function()
@@ -27,7 +27,7 @@ describe("the counters", function()
     call("a", "succeeded", 0.1)
     call("a", "failed", 0.2, "timeout")
     call("b", "cancelled")
-    stats:begin({ "still under way" }, "b")
+    stats:begin({ "still under way" }, stats:of "b")
     local snapshot = stats:snapshot()
     assert.same({ 4, 1, 1, 1 }, { snapshot.calls, snapshot.succeeded, snapshot.failed, snapshot.cancelled })
     assert.same({ timeout = 1 }, snapshot.errors)
@@ -39,13 +39,35 @@ describe("the counters", function()
 
   it("count the calls under way", function()
     local one, other = {}, {}
-    stats:begin(one, "a")
-    stats:begin(other, "a")
+    stats:begin(one, stats:of "a")
+    stats:begin(other, stats:of "a")
     assert.equal(2, stats:snapshot().in_flight)
-    stats:finish(one, "a", "succeeded", 1)
+    stats:finish(one, stats:of "a", "succeeded", 1)
     assert.equal(1, stats:snapshot().in_flight)
-    stats:finish(other, "a", "cancelled")
+    stats:finish(other, stats:of "a", "cancelled")
     assert.equal(0, stats:snapshot().in_flight)
+  end)
+
+  it("count the end of a call once", function()
+    local one = {}
+    stats:begin(one, stats:of "a")
+    stats:finish(one, stats:of "a", "cancelled")
+    stats:finish(one, stats:of "a", "failed", 1, "network")
+    local snapshot = stats:snapshot()
+    assert.same({ 1, 1, 0, 0 }, { snapshot.calls, snapshot.cancelled, snapshot.failed, snapshot.in_flight })
+  end)
+
+  it("count a call that succeeds with one request in all of them", function()
+    local one = {}
+    stats:begin(one, stats:of "a")
+    stats:count "requests"
+    stats:succeed_directly(one, stats:of "a", 300, 0.2)
+    local snapshot = stats:snapshot()
+    assert.same({ 1, 1, 0, 0 }, { snapshot.calls, snapshot.succeeded, snapshot.failed, snapshot.in_flight })
+    assert.same({ 1, 300, { [200] = 1 } }, { snapshot.requests, snapshot.bytes_received, snapshot.statuses })
+    assert.same({ 0.2, 0.2 }, { snapshot.latency.calls.sum, snapshot.latency.requests.sum })
+    assert.same({ 1, 1 }, { snapshot.operations.a.succeeded, snapshot.operations.a.latency.count })
+    assert.is_nil(snapshot.operations.a.direct)
   end)
 
   it("count answers by their status", function()

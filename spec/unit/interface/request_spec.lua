@@ -11,23 +11,15 @@ local function settings(more)
   return assert(options.check_client(given))
 end
 
--- The request of an operation with its target, or nil and the error. That of a lookup is the same without the ways that
--- lookups have.
+-- The request of an operation with its target, or nil and the error.
 local function build(name, parameters, more, call)
-  local all = settings(more)
-  local function build_by(endpoint)
-    local built, target = request.build(endpoint, parameters, all, call or {}, {})
-    if not built then
-      return nil, target
-    end
-    built.target = target
-    return built
+  local endpoint = request.endpoint(operations.by_name[name], settings(more))
+  local built, target = request.build(endpoint, parameters, call or {})
+  if not built then
+    return nil, target
   end
-  local endpoint = request.endpoint(operations.by_name[name], all)
-  local built, err = build_by(endpoint)
-  endpoint.lookup = nil
-  assert.same({ built, err }, { build_by(endpoint) })
-  return built, err
+  built.target = target
+  return built
 end
 
 describe("a blacklist addition", function()
@@ -107,10 +99,9 @@ describe("request.build", function()
   end)
 
   it("gives lookups one request while they have the same options", function()
-    local all, last = settings(), {}
-    local endpoint = request.endpoint(operations.by_name.getAddressRisk, all)
+    local endpoint = request.endpoint(operations.by_name.getAddressRisk, settings())
     local function lookup(address, own)
-      return request.build(endpoint, { address = address, network = "eth" }, all, own, last)
+      return request.build(endpoint, { address = address, network = "eth" }, own)
     end
     local plain, other = {}, { timeout = 0.5, headers = { ["X-A"] = "b" } }
     local first, target = lookup("0xab", plain)
@@ -212,7 +203,7 @@ describe("request.build", function()
     local shared = settings { headers = { ["X-Team"] = "a" } }
     local operation = operations.by_name.listAddressEntities
     local endpoint = request.endpoint(operation, shared)
-    request.build(endpoint, parameters, shared, { headers = { ["X-Call"] = "b" } }, {})
+    request.build(endpoint, parameters, { headers = { ["X-Call"] = "b" } })
     assert.same({ addresses = { "a" }, network = "eth" }, parameters)
     assert.same({ ["X-Team"] = "a" }, shared.headers)
   end)
