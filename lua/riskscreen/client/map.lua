@@ -142,7 +142,9 @@ local function fill(run)
     and run.taken - run.reported < run.window
   do
     take(run)
-    start_workers(run)
+    if run.working < run.concurrency then
+      start_workers(run)
+    end
   end
 end
 
@@ -176,13 +178,10 @@ end
 
 local M = {}
 
--- The results of an entry's function. A failure of the function ends the run.
-local function results_of(run, entry)
-  if not entry.task then
-    return entry.value, entry.err, entry.extra
-  end
-  -- The task has ended: this does not wait.
-  local ok, value, err, extra = pcall(entry.task.await, entry.task)
+-- The results of an entry's function in a task that has ended: this does not wait. A failure of the function ends the
+-- run.
+local function results_of(run, task)
+  local ok, value, err, extra = pcall(task.await, task)
   if not ok then
     run:stop()
     error(value, 0)
@@ -191,7 +190,10 @@ local function results_of(run, entry)
 end
 
 local function report(run, entry)
-  local value, err, extra = results_of(run, entry)
+  local value, err, extra = entry.value, entry.err, entry.extra
+  if entry.task then
+    value, err, extra = results_of(run, entry.task)
+  end
   if run.settings.on_progress and not entry.told then
     -- An error of on_progress must not lose the result: the next call returns it.
     entry.told = true

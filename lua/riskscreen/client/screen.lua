@@ -97,16 +97,10 @@ local lookups_of = tables.memoize(lookups.wanted)
 ---@field wanted riskscreen.Lookup[]
 ---@field options table the checked options of each lookup's call
 ---@field address_check "checksum"|"format"|false
----@field is_canonical? boolean the caller gives canonical addresses, and networks of the interface
+---@field look_up fun(state: riskscreen.State, operation: riskscreen.Operation, subject: table, options: table): any,
+---any makes one lookup
 ---@field identified_by table the options of the screening
 ---@field identity? string of its decisions, where they are recorded
-
-local function look_up_one(screening, lookup, subject, options)
-  -- A canonical address of its network needs no second check. Without a check the call's own one remains.
-  local is_checked = screening.address_check or screening.is_canonical
-  local call = is_checked and calls.make or calls.perform
-  return call(screening.state, lookup.operation, subject, options)
-end
 
 -- The results of several functions. Where nothing can wait each call returns an error that says so.
 local function call_all(runtime, functions)
@@ -127,7 +121,7 @@ local function look_up_offered(screening, subject, options)
     if lookups.applies(lookup, subject.network) then
       offered[#offered + 1] = lookup
       functions[#offered] = function()
-        return look_up_one(screening, lookup, subject, options)
+        return screening.look_up(screening.state, lookup.operation, subject, options)
       end
     else
       found.not_offered = found.not_offered or {}
@@ -145,17 +139,17 @@ local function look_up_offered(screening, subject, options)
   return found
 end
 
--- Makes the lookups and lets the policy decide. Returns the text of the answer as well if the decision follows from it
--- alone.
+-- Makes the lookups and lets the policy decide. If the decision follows from the risk assessment alone, returns the
+-- text of its answer as well, or the assessment.
 local function ask(screening, subject, options, address)
   local wanted, policy = screening.wanted, screening.policy
   if wanted[2] then
     return policy:decide(look_up_offered(screening, subject, options))
   end
   -- The risk assessment alone is offered for every network and needs no task.
-  local value, other = look_up_one(screening, wanted[1], subject, options)
+  local value, other = screening.look_up(screening.state, wanted[1].operation, subject, options)
   if value then
-    return policy:decide_record(value, address, subject.network), other
+    return policy:decide_record(value, address, subject.network), other or value
   end
   return policy:decide { errors = { risk = other } }
 end
@@ -167,9 +161,6 @@ local function refused(state, problem, field)
 end
 
 local function validate(screening, address, network)
-  if screening.is_canonical then
-    return address
-  end
   local extend = screening.state.settings.extend
   return addresses.validate(address, network, screening.address_check, extend and extend.network)
 end
@@ -232,10 +223,7 @@ end
 
 -- Adds what the allow lists say to a decision.
 local function add_notes(decision, notes)
-  if notes then
-    decision.reasons = decisions.worst_first(tables.concat(decision.reasons, notes))
-  end
-  return decision
+  decision.reasons = decisions.worst_first(tables.concat(decision.reasons, notes))
 end
 
 -- Records a decision in the client's journal, without the access key.
@@ -266,13 +254,16 @@ local function find_in_lists(screening, subject)
   return screening.state.lists:decide(subject.address, subject.network)
 end
 
-local function decide(screening, address, network, id, options)
+-- Decides about an address; `canonical` is its canonical spelling if its caller has checked it.
+local function decide(screening, address, network, id, options, canonical)
   local state = screening.state
-  local now = state.runtime.now
+  local now, lists = state.runtime.now, state.lists
   local started = now()
-  local canonical, problem, field = validate(screening, address, network)
-  local subject, lists = { address = canonical, network = network }, state.lists
-  local decision, notes, answer
+  local decision, notes, answer, problem, field
+  if not canonical then
+    canonical, problem, field = validate(screening, address, network)
+  end
+  local subject = { address = canonical, network = network }
   if not canonical then
     decision = screening.policy:decide(refused(state, problem, field))
     redact_reasons(state, decision)
@@ -281,8 +272,10 @@ local function decide(screening, address, network, id, options)
     network = type(network) == "string" and state.hide_key(network) or network
   elseif lists then
     decision, answer, notes = lists:before(find_in_lists, ask_service, screening, subject, options, address)
-    add_notes(decision, notes)
-    answer = not notes and answer or nil
+    if notes then
+      add_notes(decision, notes)
+      answer = nil
+    end
   else
     decision, answer = ask_service(screening, subject, options, address)
   end
@@ -313,7 +306,8 @@ local function new_screening(state, policy, checked)
     meta = checked.meta,
     identified_by = checked,
     address_check = level,
-    is_canonical = checked.is_canonical,
+    -- A canonical address of its network needs no second check. Without a check the call's own one remains.
+    look_up = (level or checked.is_canonical) and calls.make or calls.perform,
   }
 end
 
@@ -345,23 +339,26 @@ end
 ---It counts in milliseconds, so that most lookups have the options of the last one.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked table by M.options, and `is_canonical`
----@return fun(address: any, network: any, timeout?: number, id?: string|number): riskscreen.Decision, string|nil decide
----the text is that of the service's answer, where the decision follows from it alone
+---@param checked table by M.options, and `is_canonical`: the caller gives canonical addresses, and networks of the
+---interface
+---@return fun(address: any, network: any, timeout?: number, id?: string|number, canonical?: string):
+---riskscreen.Decision, string|table|nil decide also returns the text of the answer, or the risk assessment, where the
+---decision follows from it alone
 ---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
 ---@return fun(decision: riskscreen.Decision) record_again a decision that is used again
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   local last = {}
-  return function(address, network, timeout, id)
+  return function(address, network, timeout, id, canonical)
+    canonical = canonical or checked.is_canonical and address or nil
     if not timeout then
-      return decide(screening, address, network, id, screening.options)
+      return decide(screening, address, network, id, screening.options, canonical)
     end
     timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
     if timeout ~= last.timeout then
       last = { timeout = timeout, value_only = true, address_check = false }
     end
-    return decide(screening, address, network, id, last)
+    return decide(screening, address, network, id, last, canonical)
   end, function(answer)
     local decision = screening.policy:decide_record(json.decode(answer).data)
     redact_reasons(state, decision)
@@ -435,7 +432,9 @@ function M.install(Client)
     if not decision then
       decision = policy:decide(results)
       redact_reasons(state, decision)
-      add_notes(decision, notes)
+      if notes then
+        add_notes(decision, notes)
+      end
     end
     return decision
   end

@@ -289,7 +289,7 @@ function Policy:decide_record(record, address, network)
   if by_source and type(risks) == "table" and #risks == 1 then
     local reason, degraded = cached_reason(by_source, risks[1])
     if reason then
-      return decision.new {
+      local decided = {
         action = reason.action,
         reasons = { reason },
         address = address,
@@ -300,6 +300,8 @@ function Policy:decide_record(record, address, network)
         stale = false,
         elapsed = 0,
       }
+      setmetatable(decided, decision.metatable)
+      return decided
     end
   end
   return self:decide { risk = record }

@@ -258,17 +258,15 @@ for _, way in ipairs(support.ways) do
       end
     end)
 
-    if way.name == "over HTTP" then
-      it("repeats the service's record whatever the caller did to the first one", function()
-        local levels = {}
-        local source = { high.address, high.address }
-        for decision in client:screen_all { source = source, network = "eth", concurrency = 1 } do
-          levels[decision.index] = decision.record.risks[1].riskLevel
-          decision.record.risks[1].riskLevel = "low"
-        end
-        assert.same({ "high", "high" }, levels)
-      end)
-    end
+    it("repeats the service's record whatever the caller did to the first one", function()
+      local levels = {}
+      local source = { high.address, high.address }
+      for decision in client:screen_all { source = source, network = "eth", concurrency = 1 } do
+        levels[decision.index] = decision.record.risks[1].riskLevel
+        decision.record.risks[1].riskLevel = "low"
+      end
+      assert.same({ "high", "high" }, levels)
+    end)
 
     it("asks for an address on each network", function()
       local list = { { address = clean.address, network = "eth" }, { address = clean.address, network = "bsc" } }
@@ -376,6 +374,15 @@ describe("client:screen_all", function()
     collect(client:screen_all { source = source, network = "eth", traceparent = traceparent, retry = { attempts = 2 } })
     assert.equal(2, #requests)
     assert.equal(traceparent, requests[1].headers.traceparent)
+  end)
+
+  it("asks again where a table of the transport shows more than its text has", function()
+    local risk = setmetatable({}, { __index = { riskLevel = "high", riskType = "hack", riskSource = "Provider" } })
+    local data = { address = clean.address, network = "eth", whitelist = false, risks = { risk } }
+    local client, requests = client_with(recorder.reply(200, { success = true, code = 1, data = data }))
+    local source = { clean.address, clean.address }
+    local first, second = unpack(collect(client:screen_all { source = source, network = "eth", concurrency = 1 }))
+    assert.same({ "block", "block", 2 }, { first.action, second.action, #requests })
   end)
 
   it("makes repeats wait for the decision under way", function()
