@@ -55,8 +55,8 @@ end
 local shared_options = {
   build.flag("record", false, "Keep the whole answer of the service, so that `replay` can decide again."),
   build.text("key", build.forms.key, "The key of the chain: HMAC-SHA256 in place of SHA-256."),
-  build.callback("on_failure", "on_failure(err): takes a failure to record; by default it goes to stderr.", report),
-  build.callback("clock", "Returns the time in seconds since 1970.", os.time),
+  build.notice("on_failure", "on_failure(err): takes a failure to record; by default it goes to stderr.", report),
+  build.clock("Returns the time in seconds since 1970.", os.time, os.time),
 }
 
 ---@type riskscreen.Option[]
@@ -102,7 +102,7 @@ end
 -- Decisions that get no line. The operator's function is told, and must not change a verdict.
 local function lose(self, number, err)
   self.counters.lost, self.unreported = self.counters.lost + number, self.unreported + number
-  pcall(self.settings.on_failure, err)
+  self.settings.on_failure(err)
   return nil, err
 end
 
@@ -209,7 +209,7 @@ function Journal:flush(limit)
     return waiting(self, last)
   end)
   if not written then
-    pcall(self.settings.on_failure, err)
+    self.settings.on_failure(err)
     return nil, err
   end
   while self.first <= last do

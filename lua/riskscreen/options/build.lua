@@ -94,13 +94,35 @@ function M.flag(name, default, doc)
   return { name = name, type = "boolean", default = default, doc = doc }
 end
 
----A function of the operator's.
+---A function of the operator's whose result or failure counts: the code that calls it handles both.
 ---@param name string
 ---@param doc string
 ---@param default? function
 ---@return riskscreen.Option
 function M.callback(name, doc, default)
   return { name = name, type = "function", default = default, doc = doc }
+end
+
+---A function of the operator's that is only told something: its failure changes nothing.
+---@param name string
+---@param doc string
+---@param default? function
+---@return riskscreen.Option
+function M.notice(name, doc, default)
+  return M.checked(name, "function", function(value)
+    return require("riskscreen.util.guard").notice(name, value)
+  end, doc, default)
+end
+
+---A clock of the operator's. Where it fails, the time is that of `instead`.
+---@param doc string
+---@param instead fun(): number
+---@param default? fun(): number
+---@return riskscreen.Option
+function M.clock(doc, instead, default)
+  return M.checked("clock", "function", function(value)
+    return require("riskscreen.util.guard").number("clock", value, instead)
+  end, doc, default)
 end
 
 ---A table with options of its own.

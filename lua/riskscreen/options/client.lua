@@ -6,6 +6,7 @@ local enums = require "riskscreen.interface.enums"
 local http = require "riskscreen.options.http"
 local kyt = require "riskscreen.options.kyt"
 local lists = require "riskscreen.options.lists"
+local random = require "riskscreen.util.random"
 local reliability = require "riskscreen.options.reliability"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -217,8 +218,10 @@ M.options = tables.concat({
   M.policy,
   M.address_check,
   lists.option,
-  build.callback("clock", "Returns Unix seconds, for dates in answers and the age of lists; by default os.time."),
-  build.callback("random", "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
+  build.clock("Returns Unix seconds, for dates in answers and the age of lists; by default os.time.", os.time),
+  build.checked("random", "function", function(value)
+    return require("riskscreen.util.guard").number("random", value, random.jitter(), 0, 1)
+  end, "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
   build.object(
     "journal",
     "riskscreen.Journal",

@@ -52,7 +52,7 @@ local fields = {
   ),
   max_shrink,
   build.seconds("interval", 10, "Time between two looks at whether a file has changed.", 0.1),
-  build.callback("on_problem", "Called with a message about a list that is stale, invalid in part, or not loaded."),
+  build.notice("on_problem", "Called with a message about a list that is stale, invalid in part, or not loaded."),
 }
 
 local M = {}

@@ -46,7 +46,7 @@ M.options = {
     "on_result(result): takes each result before its job is finished. It may get the result of an input twice, if a "
       .. "worker dies meanwhile; where it raises, the job is tried again."
   ),
-  build.callback("on_problem", "on_problem(err): a failure after which the worker goes on."),
+  build.notice("on_problem", "on_problem(err): a failure after which the worker goes on."),
 }
 
 ---@class riskscreen.QueueWorkerOptions

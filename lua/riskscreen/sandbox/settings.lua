@@ -167,7 +167,7 @@ M.service = {
       .. "risks; or the path of a JSON file of them.",
     {}
   ),
-  build.callback("clock", "Returns seconds since the Unix epoch; by default the time of day."),
+  build.clock("Returns seconds since the Unix epoch; by default the time of day.", os.time),
   build.checked(
     "credits",
     "number|table",

@@ -248,8 +248,7 @@ function Space:count(prefix)
   return backend_of(self.store):count(self.name, prefix or "", self.store.clock())
 end
 
-local clock =
-  build.callback("clock", "Returns the time in seconds since 1970, for `ttl`; by default time as it passes.")
+local clock = build.clock("Returns the time in seconds since 1970, for `ttl`; by default time as it passes.", time.now)
 
 local options = {
   memory = { clock },
@@ -281,7 +280,7 @@ options.redis = {
   end, "A client made by `riskscreen.redis.new`, or a URL.")),
   build.text("name", build.forms.word, "Name of the store: part of its keys, after the client's prefix.", "store"),
   build.seconds("lock_ttl", 30, "How long a lock outlives a program that ends without releasing it.", 0.1, 3600),
-  build.callback("clock", "Returns the time in seconds since 1970, for `ttl`; by default the clock of Redis."),
+  build.clock("Returns the time in seconds since 1970, for `ttl`; by default the clock of Redis.", time.now),
 }
 
 local function no_time()

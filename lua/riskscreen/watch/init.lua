@@ -59,7 +59,7 @@ M.options = tables.concat({
     build.required(build.text("secret", build.forms.key, "The key of the signature."), build.NO_VARIABLE),
     build.seconds("timeout", 10, "Time for one delivery."),
   }, "Post each change as JSON."),
-  build.callback("on_failure", "on_failure(message): called when a change could not be delivered."),
+  build.notice("on_failure", "on_failure(message): called when a change could not be delivered."),
 }, row_options)
 
 ---@class riskscreen.WatchRequest

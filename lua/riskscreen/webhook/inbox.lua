@@ -112,7 +112,7 @@ local inbox_options = tables.concat(shared_options, {
     "Name of the account whose events come here. Required beside `store`; inboxes of other accounts may share it."
   ),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
-  build.callback("clock", "Returns seconds, for `remember` and `early`.", runtime.now),
+  build.clock("Returns seconds, for `remember` and `early`.", runtime.now, runtime.now),
 })
 
 -- The events that have been handled, so that none is handled twice. A store that several processes share has the same
@@ -232,6 +232,23 @@ local function refuse_failed(self, status, failure, event)
   return refuse(status, "the event could not be handled")
 end
 
+-- Calls a method of the store, which may be the operator's own. Nil and the reason where it fails.
+local function ask_store(self, method, id)
+  local ok, state, err = pcall(self.store[method], self.store, id)
+  if ok then
+    return state, err
+  end
+  return nil, state
+end
+
+-- Tells the store how the handling of an event has ended. Where that fails, the delivery has its answer nevertheless.
+local function tell_store(self, method, id, event)
+  local _, failure = ask_store(self, method, id)
+  if failure ~= nil then
+    tell(self, failure, event)
+  end
+end
+
 local function accept(self, event)
   if self.settings.fetch then
     local ok, fetched, err = pcall(with_fetched_data, self, event)
@@ -241,7 +258,7 @@ local function accept(self, event)
     event = fetched
   end
   local id, event_id = ids_of(self, event)
-  local state, problem = self.store:claim(id)
+  local state, problem = ask_store(self, "claim", id)
   if state == "done" then
     return answer(200, { received = true, duplicate = true })
   elseif state == "busy" then
@@ -252,10 +269,10 @@ local function accept(self, event)
   end
   local ok, failure, status = pcall(process, self, event, event_id)
   if ok and failure == nil then
-    self.store:complete(id)
+    tell_store(self, "complete", id, event)
     return answer(200, { received = true })
   end
-  self.store:release(id)
+  tell_store(self, "release", id, event)
   return refuse_failed(self, status or 500, failure, event)
 end
 

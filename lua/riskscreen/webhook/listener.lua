@@ -66,7 +66,7 @@ M.options = {
     "The path of deliveries; a secret in the path comes after it.",
     DEFAULT_PATH
   ),
-  build.callback("on_refused", "on_refused(status, reason, remote): called for each delivery that is not accepted."),
+  build.notice("on_refused", "on_refused(status, reason, remote): called for each delivery that is not accepted."),
 }
 
 ---Listens.

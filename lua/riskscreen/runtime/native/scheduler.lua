@@ -51,7 +51,6 @@ local nesting = 0 -- number of steps within each other
 local resumed_tasks = 0 -- count of all resumes
 local longest = 0 -- seconds of the longest recent task in a step with a budget
 local raised -- by an attached object during the current step
-local bound = 0 -- number of functions within each other that must not yield
 local process = 1 -- counts the forks: a task that was suspended in another process is never resumed
 
 local tasks
@@ -117,7 +116,7 @@ end
 ---@return riskscreen.Task|nil
 local function current()
   local me = running
-  if me and bound == 0 and this_coroutine() == me.coroutine and not (is_puc_5_1 and not is_yieldable()) then
+  if me and this_coroutine() == me.coroutine and not (is_puc_5_1 and not is_yieldable()) then
     return me
   end
 end
@@ -174,8 +173,8 @@ local function finish(ended, ok, ...)
   tasks.ended(ended, thread, ok, ...)
 end
 
-local function after_resume(resumed, outer, outer_bound, ok, ...)
-  running, bound = outer, outer_bound
+local function after_resume(resumed, outer, ok, ...)
+  running = outer
   if ok and resumed.suspended then
     return
   elseif not ok or coroutine.status(resumed.coroutine) == "dead" then
@@ -194,13 +193,13 @@ local function resume(resumed)
     return
   end
   resumed_tasks = resumed_tasks + 1
-  local outer, outer_bound = running, bound
-  running, bound = resumed, 0
+  local outer = running
+  running = resumed
   if arguments then
     resumed.arguments = nil
-    after_resume(resumed, outer, outer_bound, resume_coroutine(resumed.coroutine, unpack(arguments, 1, arguments.n)))
+    after_resume(resumed, outer, resume_coroutine(resumed.coroutine, unpack(arguments, 1, arguments.n)))
   else
-    after_resume(resumed, outer, outer_bound, resume_coroutine(resumed.coroutine))
+    after_resume(resumed, outer, resume_coroutine(resumed.coroutine))
   end
 end
 
@@ -297,13 +296,13 @@ end
 
 local function step(seconds, resuming, budget)
   local this = the_loop()
-  local outer, outer_bound = running, bound
+  local outer = running
   nesting = nesting + 1
   -- Protected, because memory may run out.
   local ok, problem = pcall(work, this, seconds, resuming, budget)
   nesting = nesting - 1
   if not ok then
-    running, bound = outer, outer_bound
+    running = outer
     error(problem, 0)
   end
   announce_ready()
@@ -374,18 +373,12 @@ function M.await(operation)
   end, nil, false)
 end
 
-local function after_contained(...)
-  bound = bound - 1
-  return ...
-end
-
 ---Calls a function whose waits block.
 ---@param fn fun(...): any
 ---@return boolean ok as of pcall
 ---@return any ...
 function tasks.contain(fn, ...)
-  bound = bound + 1
-  return after_contained(pcall(fn, ...))
+  return require("riskscreen.util.guard").call(fn, ...)
 end
 
 ---An iterator for a generic `for` under every Lua. Where it could not yield, it blocks.
