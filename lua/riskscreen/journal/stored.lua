@@ -3,6 +3,7 @@
 local json = require "riskscreen.json"
 local files = require "riskscreen.journal.file"
 local lines = require "riskscreen.journal.line"
+local runtime = require "riskscreen.runtime"
 
 local SPACE = "journal"
 local HEAD = "head"
@@ -45,8 +46,7 @@ local function changes_for(self, bodies, head, old)
   return changes
 end
 
-function OfStore:write(take)
-  local bodies = take()
+local function append(self, bodies)
   for _ = 1, ATTEMPTS do
     local head, other = read_head(self)
     if not head then
@@ -60,6 +60,31 @@ function OfStore:write(take)
     end
   end
   return nil, files.failure("in the store", "other programs write all the time", "busy")
+end
+
+---Appends lines. One task of this program does so at a time: each other one would make it try again.
+---@param take fun(): string[]
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function OfStore:write(take)
+  local tasks = runtime.tasks
+  while self.turn and not tasks.blocks() do
+    self.turn.ended:wait()
+  end
+  if tasks.blocks() then
+    return append(self, take())
+  end
+  local turn = { ended = tasks.signal() }
+  function turn.abandon()
+    self.turn = self.turn ~= turn and self.turn or nil
+    turn.ended:notify()
+  end
+  self.turn = turn
+  local hold = tasks.hold(turn)
+  local ok, made, err = pcall(append, self, take())
+  tasks.release(turn, hold)
+  turn.abandon()
+  return tasks.raise_failure(ok, made, err)
 end
 
 OfStore.head = read_head

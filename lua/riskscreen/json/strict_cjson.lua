@@ -64,7 +64,8 @@ local function settle_number(value)
   if magnitude == math.huge or (clamps and magnitude == CLAMPED) then
     error("a number is out of range", 0)
   end
-  return to_integer and magnitude < MAX_EXACT and to_integer(value) or value
+  local is_whole = to_integer and magnitude < MAX_EXACT and 1 / value ~= -math.huge -- no integer is -0
+  return is_whole and to_integer(value) or value
 end
 
 -- Drops null members unless they are kept, marks empty arrays, makes integers of whole numbers. Counts the members of
@@ -89,6 +90,12 @@ local function settle(value, keep_null, count)
   return value
 end
 
+-- Values: the outermost one, one behind each comma, and the first one of each array or object that is not empty.
+local function has_too_many(outline, limit)
+  local _, signs = outline:gsub("[,%[{]", "")
+  return signs >= limit and 1 + signs - select(2, outline:gsub("[%[{][ \t\n\r]*[%]}]", "")) > limit
+end
+
 ---The reason why a text is refused before lua-cjson reads it.
 ---@param text string
 ---@param outline string the text with its strings replaced
@@ -101,7 +108,7 @@ local function problem_of(text, outline, limits)
     return "a string has no end, or a control character stands without an escape"
   elseif has_bare_point(outline) then
     return "a number needs digits on both sides of its point"
-  elseif #text > limits.max_values and select(2, outline:gsub("[,%[{]", "")) >= limits.max_values then
+  elseif #text > limits.max_values and has_too_many(outline, limits.max_values) then
     return "too many values"
   end
 end

@@ -260,8 +260,9 @@ end
 
 -- Submits and awaits the result within the call's time. Nothing is submitted where no result could come.
 local function screen(state, kind, parameters, call_options)
-  local settings, now = state.settings, state.runtime.now
-  local err = submitting.denial(state, kinds[kind].submit, parameters)
+  local settings, now, operation = state.settings, state.runtime.now, kinds[kind].submit
+  local subject = tables.pick(parameters, { "outputAddress", "network" }) -- the caller may change its own meanwhile
+  local err = submitting.denial(state, operation, subject)
     or not settings.immediate_results and no_source(settings, true, kind)
   if err then
     return nil, err
@@ -277,6 +278,12 @@ local function screen(state, kind, parameters, call_options)
   local result, problem = await(transaction, math.max(seconds - (now() - started), 0), poll_options)
   if result and entries[transaction] then
     entries[transaction]:forget()
+  end
+  -- A deny list may have got the address while the result was awaited.
+  err = result and submitting.denial(state, operation, subject)
+  if err then
+    err.sent, err.attempts, err.elapsed, err.last = true, problem.attempts, problem.elapsed, result
+    return nil, err
   end
   return result, problem
 end

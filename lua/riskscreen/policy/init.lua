@@ -259,6 +259,8 @@ function Policy:decide(results, other)
   elseif results.risks ~= nil then
     about_scores, results = score_reason(results), { risk = results }
   end
+  text.expect("decide: results.errors", results.errors, "table", true)
+  text.expect("decide: results.not_offered", results.not_offered, "table", true)
   if results.errors then
     results = with_absent_lists(self.settings, results)
   end

@@ -212,13 +212,21 @@ function M.lower(value)
   return (value:gsub("[A-Z]", SMALL))
 end
 
----Headers with their names in lower case.
+---Headers as texts, with their names in lower case. The values of one that occurs several times, in a list or in another
+---case, are joined as in HTTP.
 ---@param headers table
----@return table<string, any>
+---@return table<string, string>
 function M.lower_names(headers)
   local lower = {}
   for name, value in pairs(headers) do
-    lower[M.lower(tostring(name))] = value
+    name = M.lower(tostring(name))
+    for _, one in ipairs(type(value) == "table" and value or { value }) do
+      local before, own = lower[name], tostring(one)
+      if before and own < before then
+        before, own = own, before -- the order of a table's fields is none
+      end
+      lower[name] = before and before .. ", " .. own or own
+    end
   end
   return lower
 end

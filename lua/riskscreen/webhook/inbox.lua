@@ -299,7 +299,11 @@ function Inbox:deliver(method, headers, body, where)
   if type(method) ~= "string" or type(headers) ~= "table" or type(body) ~= "string" then
     error("inbox:deliver: expected a method, a table of headers and a body", 2)
   end
-  local delivery = delivery_of(method, headers, body, where or {})
+  where = where == nil and {} or where
+  if type(where) ~= "table" or where.target ~= nil and type(where.target) ~= "string" then
+    error("inbox:deliver: the last argument must be a table such as { target = '/webhooks', remote = '192.0.2.7' }", 2)
+  end
+  local delivery = delivery_of(method, headers, body, where)
   local status, reason = self.authenticate(delivery)
   if not status and method ~= "POST" then
     return refuse(405, "events are delivered by POST", { Allow = "POST" })

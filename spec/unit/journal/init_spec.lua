@@ -788,6 +788,51 @@ describe("a journal", function()
     assert.is_nil(each())
   end)
 
+  it("loses no line in a store that waits, however many tasks record at once", function()
+    local store = riskscreen.store.memory()
+    local batch, space = store.batch, store:space "journal"
+    store.batch = function(...)
+      riskscreen.sleep(0)
+      return batch(...)
+    end
+    store.space = function()
+      return {
+        get = function(_, key)
+          riskscreen.sleep(0)
+          return space:get(key)
+        end,
+      }
+    end
+    local journal = journals.store(store, { on_failure = function() end })
+    riskscreen.run(function()
+      for _ = 1, 150 do
+        riskscreen.spawn(record_some, journal, 1)
+      end
+    end)
+    store.batch, store.space = nil, nil
+    assert.equal(0, journal:stats().lost)
+    local report = journals.verify(store)
+    assert.same({ true, 150 }, { report.ok, report.lines })
+  end)
+
+  it("goes on in a store when a task that records is stopped", function()
+    local store = riskscreen.store.memory()
+    local batch = store.batch
+    local journal = journals.store(store, { on_failure = function() end })
+    store.batch = function()
+      riskscreen.sleep(60)
+    end
+    riskscreen.run(function()
+      local task = riskscreen.spawn(record_some, journal, 1)
+      riskscreen.sleep(0.001)
+      task:cancel()
+      task:await()
+      store.batch = batch
+      record_some(journal, 1)
+    end)
+    assert.equal(2, journals.verify(store).lines) -- the first one says that a line was lost
+  end)
+
   it("keeps its lines in a store, and finds those about an address", function()
     local store = riskscreen.store.memory()
     local one, two = journals.store(store), journals.store(store)

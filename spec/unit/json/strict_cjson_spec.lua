@@ -69,6 +69,13 @@ describe("decoding without the core", function()
     end
   end)
 
+  it("keeps the sign of a zero, as the core does", function()
+    for _, text in ipairs { "-0", "-0.0", "-0e5" } do
+      assert.equal(-math.huge, 1 / strict_cjson.decode(text))
+    end
+    assert.equal(math.huge, 1 / strict_cjson.decode "0")
+  end)
+
   it("shows no path of a file in its messages", function()
     for _, text in ipairs { "[1", "[01]", '{"a":tru}', "" } do
       assert.matches("^Expected ", (select(2, strict_cjson.decode(text))))
@@ -169,6 +176,7 @@ describe("decoding without the core", function()
     end
     for count = 1, 8 do
       assert_alike('[1,{"a":2,"b":[null,3]},"x"]', { max_values = count })
+      assert_alike('[[],{},{"a":[ ],"b":{"c":{ }}}]', { max_values = count })
     end
     for size = 1, 7 do
       assert_alike("[1,23]", { max_size = size })

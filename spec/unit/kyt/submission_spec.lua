@@ -409,6 +409,34 @@ describe("a submission that a store keeps", function()
     assert.same({ "list", 0 }, { err.kind, #requests })
   end)
 
+  it("is denied when its address has come onto a deny list while the result was awaited", function()
+    local path = temporary.path "deny.csv"
+    temporary.write(path, "address,network\n0x12ae66cdc592e10b60f9097a7b0d3c59fce29876,eth\n")
+    local lists = { deny = { path }, interval = 0.1 }
+    local client = riskscreen.sandbox.client { kyt_delay = 0.15, polling = { first = 0.02 }, lists = lists }
+    local given = { network = "eth", hash = "0x5f16", outputAddress = ADDRESS }
+    local result, err
+    riskscreen.run(function()
+      local task = riskscreen.spawn(function()
+        result, err = client.kyt:screen(given)
+      end)
+      riskscreen.sleep(0.01)
+      temporary.write(
+        path .. ".new",
+        "address,network\n0x12ae66cdc592e10b60f9097a7b0d3c59fce29876,eth\n" .. ADDRESS .. ",eth\n"
+      )
+      assert(os.rename(path .. ".new", path))
+      task:await()
+    end)
+    assert.is_nil(result)
+    assert.same({ "list", true }, { err.kind, err.sent })
+    assert.equal(
+      "block",
+      riskscreen.score_policy({ rules = { { any = true, action = "allow" } } }):decide(result, err).action
+    )
+    assert.equal(1003, err.last.status)
+  end)
+
   it("is not sent for another spelling of a denied address on an added network", function()
     local path = temporary.path "deny.csv"
     local file = assert(io.open(path, "w"))

@@ -834,6 +834,16 @@ describe("a mistake in a policy", function()
     end)
     assert.matches("init_spec.lua:" .. line .. ":", message, 1, true)
   end)
+
+  it("in what is decided raises at the caller's line", function()
+    for _, results in ipairs { 5, { errors = 5 }, { not_offered = "entity" } } do
+      local line = debug.getinfo(1, "l").currentline + 2
+      local _, message = pcall(function()
+        local _ = policies.new():decide(results)
+      end)
+      assert.matches("init_spec.lua:" .. line .. ": decide: results", message, 1, true)
+    end
+  end)
 end)
 
 describe("a list that an answer leaves out", function()

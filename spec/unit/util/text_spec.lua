@@ -43,6 +43,15 @@ describe("a text with small letters", function()
   end)
 end)
 
+describe("headers", function()
+  it("have their names in small letters, and one text for all values of a name", function()
+    assert.same({ ["x-one"] = "a", two = "5" }, text.lower_names { ["X-One"] = "a", TWO = 5 })
+    assert.same({ x = "a, b" }, text.lower_names { X = { "a", "b" } })
+    assert.same({ x = "a, b" }, text.lower_names { X = "b", x = "a" })
+    assert.same({ x = "a, b" }, text.lower_names { X = "a", x = "b" })
+  end)
+end)
+
 describe("a number with its noun", function()
   it("has the noun's plural unless it is 1", function()
     local shown = {}

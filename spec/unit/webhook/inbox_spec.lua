@@ -118,6 +118,17 @@ describe("an inbox", function()
     assert.is_false(ok)
     assert.matches("inbox_spec.lua:" .. line .. ": inbox:deliver", message, 1, true)
   end)
+
+  it("raises at the caller's line when the place of a delivery is none", function()
+    for _, where in ipairs { 5, { target = 5 } } do
+      local line = debug.getinfo(1, "l").currentline + 2
+      local ok, message = pcall(function()
+        new_inbox():deliver("POST", {}, body_of "w1", where)
+      end)
+      assert.is_false(ok)
+      assert.matches("inbox_spec.lua:" .. line .. ": inbox:deliver", message, 1, true)
+    end
+  end)
 end)
 
 describe("a duplicate", function()
@@ -296,6 +307,16 @@ describe("a shared secret", function()
     assert.equal(200, status_of({ header = "X-Secret" }, { ["x-sEcret"] = SECRET }))
     assert.equal(401, status_of({ header = "X-Secret" }, { ["X-Secret"] = SECRET .. "!" }))
     assert.equal(401, status_of({ header = "X-Secret" }, { ["X-Other"] = SECRET }))
+  end)
+
+  it("does not match a header that comes twice, in two cases or as a list, or that is no text", function()
+    for _ = 1, 10 do
+      assert.equal(401, status_of({ header = "X-Secret" }, { ["X-Secret"] = SECRET, ["x-secret"] = "another" }))
+    end
+    for _, value in ipairs { { SECRET, SECRET }, { SECRET, "another" }, 5, true } do
+      assert.equal(401, status_of({ header = "X-Secret" }, { ["X-Secret"] = value }))
+    end
+    assert.equal(200, status_of({ header = "X-Secret" }, { ["X-Secret"] = { SECRET } }))
   end)
 
   it("is read from the query", function()
