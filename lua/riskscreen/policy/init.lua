@@ -256,11 +256,12 @@ function Policy:decide(results, other)
     return other.decision
   elseif results == nil then
     results = { errors = { risk = errors.is(other) and other or nil } }
-  elseif results.risks ~= nil then
+  elseif results.risks ~= nil and not (type(results.errors) == "table" and errors.is(results.errors.risk)) then
     about_scores, results = score_reason(results), { risk = results }
   end
-  text.expect("decide: results.errors", results.errors, "table", true)
-  text.expect("decide: results.not_offered", results.not_offered, "table", true)
+  for _, name in ipairs { "errors", "not_offered" } do
+    text.expect("decide: results." .. name, results[name], "table", true)
+  end
   if results.errors then
     results = with_absent_lists(self.settings, results)
   end

@@ -212,8 +212,8 @@ function M.lower(value)
   return (value:gsub("[A-Z]", SMALL))
 end
 
----Headers as texts, with their names in lower case. The values of one that occurs several times, in a list or in another
----case, are joined as in HTTP.
+---Headers as texts, with their names in lower case. The values of one that occurs several times, in a list or in
+---another case, are joined as in HTTP.
 ---@param headers table
 ---@return table<string, string>
 function M.lower_names(headers)

@@ -846,6 +846,14 @@ describe("a mistake in a policy", function()
   end)
 end)
 
+describe("a lookup that failed", function()
+  it("is not hidden by a list of risks beside it", function()
+    local err = errors.new("server", "it failed")
+    assert.equal("unknown", policies.new():decide({ risks = {}, errors = { risk = err } }).action)
+    assert.equal("allow", policies.new():decide({ risks = {}, errors = { "of the service" } }).action)
+  end)
+end)
+
 describe("a list that an answer leaves out", function()
   local rules = {
     { frozen = true, action = "block" },
