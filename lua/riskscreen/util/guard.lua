@@ -24,7 +24,10 @@ function M.call(fn, ...)
   local body = needs_lua_function and function(...)
     return fn(...)
   end or fn
-  local thread = coroutine.create(body)
+  local ok, thread = pcall(coroutine.create, body)
+  if not ok then
+    return pcall(fn, ...) -- some phases of nginx have no coroutines, and nothing can wait there
+  end
   return finish(thread, coroutine.resume(thread, ...))
 end
 
