@@ -72,17 +72,6 @@ describe("a function of the operator's", function()
       assert.matches("^riskscreen: the function on_problem failed: ", lines[1])
     end)
 
-    it("loses no decision as on_progress if it " .. what, function()
-      in_both_ways(function()
-        local client, count = riskscreen.sandbox.client {}, 0
-        for decision in client:screen_all { source = { clean.address }, network = "eth", on_progress = fn } do
-          assert.equal("allow", decision.action)
-          count = count + 1
-        end
-        assert.equal(1, count)
-      end)
-    end)
-
     it("loses no decision as a hook if it " .. what, function()
       in_both_ways(function()
         local client = riskscreen.sandbox.client { on = { request = fn, response = fn } }
@@ -161,27 +150,21 @@ describe("a function of the operator's", function()
     end)
   end
 
-  it("is reported once, however often it fails", function()
-    local client = riskscreen.sandbox.client {}
-    local source = { clean.address, clean.address, clean.address }
-    local each = client:screen_all { source = source, network = "eth", on_progress = raises }
-    while each() do -- luacheck: ignore 542
+  it("is reported once, however often it fails, and may wait where it is told something", function()
+    local told = 0
+    local function on_failure()
+      riskscreen.sleep(0.001)
+      told = told + 1
+      error "a mistake of the program"
     end
-    assert.equal(1, #lines)
-  end)
-
-  it("may wait where it is told something", function()
     in_both_ways(function()
-      local client, count = riskscreen.sandbox.client {}, 0
-      local function on_progress()
-        riskscreen.sleep(0.001)
-        count = count + 1
+      local journal = assert(riskscreen.journal.file(temporary.path "journal", { buffer = 1, on_failure = on_failure }))
+      local client = riskscreen.sandbox.client { journal = journal }
+      for _ = 1, 3 do
+        client:screen { address = clean.address, network = "eth" }
       end
-      local each = client:screen_all { source = { clean.address }, network = "eth", on_progress = on_progress }
-      while each() do -- luacheck: ignore 542
-      end
-      assert.equal(1, count)
     end)
+    assert.same({ 4, 2 }, { told, #lines }) -- two journals
   end)
 end)
 

@@ -474,6 +474,14 @@ return function(runtime)
     return runtime.current() == nil
   end
 
+  ---Calls a function during which the running task cannot be stopped: the coroutine of the call is no task's.
+  ---@param fn fun(...): any
+  ---@return boolean ok as of pcall
+  ---@return any ...
+  function M.contain(fn, ...)
+    return require("riskscreen.util.guard").call(fn, ...)
+  end
+
   ---Returns the results of pcall, or raises its failure unchanged.
   ---@param ok boolean
   ---@param ... any

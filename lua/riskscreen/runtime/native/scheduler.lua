@@ -373,14 +373,6 @@ function M.await(operation)
   end, nil, false)
 end
 
----Calls a function whose waits block.
----@param fn fun(...): any
----@return boolean ok as of pcall
----@return any ...
-function tasks.contain(fn, ...)
-  return require("riskscreen.util.guard").call(fn, ...)
-end
-
 ---An iterator for a generic `for` under every Lua. Where it could not yield, it blocks.
 ---@param iterate fun(...): any
 ---@return fun(...): any

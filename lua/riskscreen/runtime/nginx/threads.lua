@@ -118,13 +118,7 @@ end
 ---The running task, if it may be stopped where it waits.
 ---@return riskscreen.Task|nil
 local function current()
-  if owned == 0 then
-    return nil
-  end
-  local owner = owners[running() or false]
-  if owner and owner.contained == 0 then
-    return owner
-  end
+  return owned > 0 and owners[running() or false] or nil
 end
 
 runtime.current = current
@@ -260,7 +254,6 @@ end
 -- A coroutine of its own spawns the thread and ends at once, because nginx keeps an ended thread as long as its parent
 -- lives.
 function runtime.start(started, body, ...)
-  started.contained = 0
   coroutine.wrap(spawn)(started, body, ...)
 end
 
@@ -271,24 +264,6 @@ M.tasks = tasks
 ---@return boolean
 function tasks.blocks()
   return false
-end
-
-local function after_contained(me, ...)
-  me.contained = me.contained - 1
-  return ...
-end
-
----Calls a function during which the running task cannot be stopped.
----@param fn fun(...): any
----@return boolean ok as of pcall
----@return any ...
-function tasks.contain(fn, ...)
-  local me = current()
-  if not me then
-    return pcall(fn, ...)
-  end
-  me.contained = me.contained + 1
-  return after_contained(me, pcall(fn, ...))
 end
 
 ---An iterator for a generic `for`. It can wait under LuaJIT.
