@@ -151,10 +151,10 @@ describe("a function of the operator's", function()
   end
 
   it("is reported once, however often it fails, and may wait where it is told something", function()
-    local told = 0
+    local calls = 0
     local function on_failure()
       riskscreen.sleep(0.001)
-      told = told + 1
+      calls = calls + 1
       error "a mistake of the program"
     end
     in_both_ways(function()
@@ -164,7 +164,7 @@ describe("a function of the operator's", function()
         client:screen { address = clean.address, network = "eth" }
       end
     end)
-    assert.same({ 4, 2 }, { told, #lines }) -- two journals
+    assert.same({ 4, 2 }, { calls, #lines }) -- two journals
   end)
 end)
 

@@ -1,5 +1,5 @@
 -- Calls functions of the operator's where a failure of theirs must change nothing else. Each call runs in a coroutine
--- of its own, so its waits block, and a yield that is no wait of the library's is a failure like any other.
+-- of its own, so its waits block. A yield that is no wait of the library's is a failure like any other.
 local text = require "riskscreen.util.text"
 
 local LONGEST_FAILURE = 200 -- bytes of a failure, as stderr has it

@@ -789,6 +789,9 @@ describe("a journal", function()
   end)
 
   it("loses no line in a store that waits, however many tasks record at once", function()
+    if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then
+      return pending "PUC Lua 5.1 cannot yield across pcall"
+    end
     local store = riskscreen.store.memory()
     local batch, space = store.batch, store:space "journal"
     store.batch = function(...)
@@ -816,6 +819,9 @@ describe("a journal", function()
   end)
 
   it("goes on in a store when a task that records is stopped", function()
+    if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then
+      return pending "PUC Lua 5.1 cannot yield across pcall"
+    end
     local store = riskscreen.store.memory()
     local batch = store.batch
     local journal = journals.store(store, { on_failure = function() end })
