@@ -28,12 +28,12 @@ local ADDRESS = "0x52908400098527886e0f7030069857d2e4169ee7"
 
 -- As the client takes a result whose headers and times nobody wants.
 local function take(transfer)
-  local value = transfer:take()
-  if value == nil then
+  local body = transfer:take()
+  if not body then
     local response, failure = transfer:result()
     error(failure and failure.message or ("status %d, %d bytes"):format(response.status, response.size))
   end
-  return value
+  return core.decode(body)
 end
 
 local HEADERS = { "X-Access-Key: " .. KEY, "Accept: application/json" }

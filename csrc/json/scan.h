@@ -78,4 +78,9 @@ RSC_ALWAYS_INLINE const char *rsc_scan_string(const struct rsc_input *input, con
 /* Returns the first byte at or after `p` that is not white space. */
 const char *rsc_scan_space(const char *p);
 
+/* The same, for a text that nearly never has white space there. */
+RSC_ALWAYS_INLINE const char *rsc_skip_space(const char *p) {
+    return RSC_LIKELY((unsigned char)*p > ' ') ? p : rsc_scan_space(p);
+}
+
 #endif

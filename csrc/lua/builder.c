@@ -18,12 +18,7 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
 
 /* The functions on the way of every value are always inlined: see `./dev bench decode`. */
 
-RSC_ALWAYS_INLINE const char *skip_space(const char *p) {
-    return RSC_LIKELY((unsigned char)*p > ' ') ? p : rsc_scan_space(p);
-}
-
-/* Counts one more level of nesting, for the bracket at `p`. */
-static bool enter(struct rsc_builder *b, const char *p) {
+bool rsc_builder_enter(struct rsc_builder *b, const char *p) {
     if (b->depth == b->max_depth) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply");
         return false;
@@ -203,11 +198,11 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
 }
 
 RSC_ALWAYS_INLINE const char *skip_colon(const struct rsc_builder *b, const char *p) {
-    p = skip_space(p);
+    p = rsc_skip_space(p);
     if (*p != ':') {
         return rsc_scan_expected(&b->input, p, "':' after a member's name");
     }
-    return skip_space(p + 1);
+    return rsc_skip_space(p + 1);
 }
 
 /* Reads a key and its colon and pushes the key. A key that was expected is not looked up: else p2 takes 13 % more time.
@@ -257,7 +252,7 @@ static const char *build_dropped_member(struct rsc_builder *b, const char *p, st
 
 /* Moves past the comma or the closing brace after a member. *closed becomes whether it was the brace. */
 RSC_ALWAYS_INLINE const char *skip_comma(const struct rsc_builder *b, const char *p, bool *closed) {
-    p = skip_space(p);
+    p = rsc_skip_space(p);
     *closed = *p == '}';
     if (*closed) {
         return p + 1;
@@ -265,7 +260,7 @@ RSC_ALWAYS_INLINE const char *skip_comma(const struct rsc_builder *b, const char
     if (*p != ',') {
         return rsc_scan_expected(&b->input, p, "',' or '}' after a member");
     }
-    return skip_space(p + 1);
+    return rsc_skip_space(p + 1);
 }
 
 /* Replaces a plan's function and its first `count` values by a table of those members. */
@@ -371,10 +366,10 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct se
 
 /* Reads the object whose opening brace is just before `p`. */
 static const char *build_object(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
-    if (!enter(b, p - 1)) {
+    if (!rsc_builder_enter(b, p - 1)) {
         return NULL;
     }
-    p = skip_space(p);
+    p = rsc_skip_space(p);
     bool closed = *p == '}';
     uint16_t *link = &shape->first;
     struct seen_names names = {.uncached = false};
@@ -394,24 +389,28 @@ static const char *build_object(struct rsc_builder *b, const char *p, struct rsc
     return p;
 }
 
-static void push_empty_array(struct rsc_builder *b) {
+void rsc_builder_empty_array(const struct rsc_builder *b) {
     lua_createtable(b->L, 0, 0);
     lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_EMPTY_ARRAY);
     lua_setmetatable(b->L, -2);
 }
 
+int rsc_builder_elements(const struct rsc_builder *b, const char *p, const struct rsc_shape *shape) {
+    return rsc_shape_expect(shape->elements, (size_t)(b->input.end - p), ELEMENT_BYTES_MIN);
+}
+
 /* Reads the array whose opening bracket is just before `p`. */
 static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
-    if (!enter(b, p - 1)) {
+    if (!rsc_builder_enter(b, p - 1)) {
         return NULL;
     }
-    p = skip_space(p);
+    p = rsc_skip_space(p);
     if (*p == ']') {
-        push_empty_array(b);
+        rsc_builder_empty_array(b);
         b->depth--;
         return p + 1;
     }
-    lua_createtable(b->L, rsc_shape_expect(shape->elements, (size_t)(b->input.end - p), ELEMENT_BYTES_MIN), 0);
+    lua_createtable(b->L, rsc_builder_elements(b, p, shape), 0);
     int count = 0;
     for (;;) {
         p = build_value(b, p, shape);
@@ -419,26 +418,31 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
             return NULL;
         }
         lua_rawseti(b->L, -2, ++count);
-        p = skip_space(p);
+        p = rsc_skip_space(p);
         if (*p == ']') {
             break;
         }
         if (*p != ',') {
             return rsc_scan_expected(&b->input, p, "',' or ']' after an element");
         }
-        p = skip_space(p + 1);
+        p = rsc_skip_space(p + 1);
     }
     shape->elements = rsc_shape_learn(shape->elements, (size_t)count);
     b->depth--;
     return p + 1;
 }
 
+const char *rsc_builder_value(struct rsc_builder *b, const char *p) {
+    struct rsc_shape unknown = {.steady = INT32_MIN}; /* never gets a plan */
+    return build_value(b, p, &unknown);
+}
+
 bool rsc_builder_run(struct rsc_builder *b) {
-    const char *p = build_value(b, skip_space(b->input.text), &b->cache->top);
+    const char *p = build_value(b, rsc_skip_space(b->input.text), &b->cache->top);
     if (p == NULL) {
         return false;
     }
-    p = skip_space(p);
+    p = rsc_skip_space(p);
     if (p != b->input.end) {
         rsc_scan_expected(&b->input, p, "the end of the text");
         return false;

@@ -36,4 +36,18 @@ struct rsc_builder {
  * values above the old top of the stack. Raises if Lua runs out of memory; the key cache is then unusable. */
 bool rsc_builder_run(struct rsc_builder *builder);
 
+/* The parts of the builder that the reader uses as well. */
+
+/* Reads the value at `p`, which is not white space, and pushes it. Returns the byte after it, or NULL. */
+const char *rsc_builder_value(struct rsc_builder *builder, const char *p);
+
+/* Counts one more level of nesting, for the bracket at `p`. Returns whether it may be, and reserves stack slots. */
+bool rsc_builder_enter(struct rsc_builder *builder, const char *p);
+
+/* Pushes an empty array. */
+void rsc_builder_empty_array(const struct rsc_builder *builder);
+
+/* Returns the expected size of an array whose first element is at `p`. */
+int rsc_builder_elements(const struct rsc_builder *builder, const char *p, const struct rsc_shape *shape);
+
 #endif

@@ -9,7 +9,6 @@
 #include "lua/encoder.h"
 #include "lua/lists.h"
 #include "lua/loop.h"
-#include "lua/shape.h"
 #include "http/libcurl.h"
 #include "riskscreen.h"
 
@@ -69,6 +68,5 @@ int luaopen_riskscreen_core(lua_State *L) {
     rsc_digest_register(L);
     rsc_lists_register(L);
     rsc_loop_register(L);
-    rsc_shape_register(L);
     return 1;
 }

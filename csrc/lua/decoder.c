@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "lua/binding.h"
 #include "lua/builder.h"
 #include "lua/options.h"
+#include "lua/reader.h"
 
 /* A program may load the decoder alone beside a core of another release. */
 #define DECODER_TYPE     "riskscreen.decoder " RISKSCREEN_VERSION
@@ -98,29 +100,33 @@ static int push_failure(lua_State *L, int top, const struct rsc_error *error) {
     return 3;
 }
 
-int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t length) {
-    decoder_index = lua_absindex(L, decoder_index);
-    struct decoder *decoder = lua_touserdata(L, decoder_index);
-    struct rsc_error error;
-    int top = lua_gettop(L);
-    luaL_checkstack(L, LUA_MINSTACK, "decoding");
-    if (length > (size_t)decoder->max_size) {
-        rsc_error_set(&error, RSC_ERROR_LIMIT, (size_t)decoder->max_size + 1, "the text is longer than %zu bytes",
-                      (size_t)decoder->max_size);
-        return push_failure(L, top, &error);
-    }
-    struct workspace *workspace = take_workspace(L, decoder_index, decoder);
-    struct rsc_builder builder = {
+static struct rsc_builder new_builder(lua_State *L, const struct decoder *decoder, struct workspace *workspace,
+                                      struct rsc_text text, struct rsc_error *error) {
+    return (struct rsc_builder){
         .L = L,
-        .input = {text, text + length, &workspace->scratch, &error},
+        .input = {text.bytes, text.bytes + text.length, &workspace->scratch, error},
         .numbers = &workspace->numbers,
         .cache = &workspace->cache,
-        .lua_cache = top + 1,
+        .lua_cache = lua_gettop(L),
         .max_depth = (int)decoder->max_depth,
         .values_left = (size_t)decoder->max_values,
         .keep_null = decoder->null == NULL_KEEP,
         .refuse_duplicates = decoder->duplicates == DUPLICATES_REFUSE,
     };
+}
+
+int rsc_decoder_push(lua_State *L, int decoder_index, struct rsc_text text) {
+    decoder_index = lua_absindex(L, decoder_index);
+    struct decoder *decoder = lua_touserdata(L, decoder_index);
+    struct rsc_error error;
+    int top = lua_gettop(L);
+    if (text.length > (size_t)decoder->max_size) {
+        rsc_error_set(&error, RSC_ERROR_LIMIT, (size_t)decoder->max_size + 1, "the text is longer than %zu bytes",
+                      (size_t)decoder->max_size);
+        return push_failure(L, top, &error);
+    }
+    struct workspace *workspace = take_workspace(L, decoder_index, decoder);
+    struct rsc_builder builder = new_builder(L, decoder, workspace, text, &error);
     bool built = rsc_builder_run(&builder);
     return_workspace(decoder, workspace);
     if (!built) {
@@ -128,6 +134,14 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
     }
     lua_replace(L, builder.lua_cache);
     return 1;
+}
+
+/* The text at a stack index. The call keeps it alive. */
+static struct rsc_text check_text(lua_State *L, int index) {
+    struct rsc_text text;
+    luaL_checktype(L, index, LUA_TSTRING);
+    text.bytes = lua_tolstring(L, index, &text.length);
+    return text;
 }
 
 /* core.decoder(options) */
@@ -149,27 +163,51 @@ static int decoder_new(lua_State *L) {
 
 /* decoder:decode(text) */
 static int decoder_decode(lua_State *L) {
-    size_t length;
     (void)rsc_lua_check_self(L, DECODER_TYPE);
-    luaL_checktype(L, 2, LUA_TSTRING);
-    const char *text = lua_tolstring(L, 2, &length);
-    return rsc_decoder_push(L, 1, text, length);
+    return rsc_decoder_push(L, 1, check_text(L, 2));
 }
 
 /* core.decode(text); its upvalue is the state's own decoder. */
 static int decode(lua_State *L) {
-    size_t length;
-    luaL_checktype(L, 1, LUA_TSTRING);
-    const char *text = lua_tolstring(L, 1, &length);
-    return rsc_decoder_push(L, lua_upvalueindex(1), text, length);
+    return rsc_decoder_push(L, lua_upvalueindex(1), check_text(L, 1));
 }
 
-void rsc_decoder_check(lua_State *L, int index) {
-    luaL_checkudata(L, index, DECODER_TYPE);
+/* The upvalues of a reader's function. */
+enum { READER_DECODER = 1, READER_SELF, READER_NAMES };
+
+static int read_by_shape(lua_State *L) {
+    struct rsc_text text = check_text(L, 1);
+    struct decoder *decoder = lua_touserdata(L, lua_upvalueindex(READER_DECODER));
+    struct rsc_error error;
+    if (text.length > (size_t)decoder->max_size) {
+        return 0;
+    }
+    lua_settop(L, 1);
+    struct workspace *workspace = take_workspace(L, lua_upvalueindex(READER_DECODER), decoder);
+    struct rsc_builder builder = new_builder(L, decoder, workspace, text, &error);
+    void *reader = lua_touserdata(L, lua_upvalueindex(READER_SELF));
+    int count = rsc_reader_run(&builder, reader, lua_upvalueindex(READER_NAMES));
+    return_workspace(decoder, workspace);
+    lua_settop(L, builder.lua_cache + count);
+    return count;
+}
+
+/* decoder:reader(shape): a function that gives the values of a text's fields, or nothing for a text that is unusual or
+ * has another shape. nil for a shape that it does not read. See reader.h. */
+static int decoder_reader(lua_State *L) {
+    (void)rsc_lua_check_self(L, DECODER_TYPE);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    lua_pushvalue(L, 1);
+    if (!rsc_reader_new(L, 2)) {
+        return 0;
+    }
+    lua_pushcclosure(L, read_by_shape, 3);
+    return 1;
 }
 
 void rsc_decoder_register(lua_State *L) {
-    static const luaL_Reg methods[] = {{"decode", decoder_decode}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"decode", decoder_decode}, {"reader", decoder_reader}, {NULL, NULL}};
     static const luaL_Reg no_methods[] = {{NULL, NULL}};
     rsc_lua_new_type(L, DECODER_TYPE, methods, NULL);
     rsc_lua_new_type(L, WORKSPACE_TYPE, no_methods, workspace_gc);

@@ -53,12 +53,9 @@ static int push_registry(lua_State *L) {
 }
 
 static void new_registry(lua_State *L, int loop_index) {
-    lua_createtable(L, 16, 2);
+    lua_createtable(L, 16, 1);
     lua_pushvalue(L, loop_index);
     lua_setfield(L, -2, "loop");
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_call(L, 0, 1);
-    lua_setfield(L, -2, "decoder");
     /* The first luaL_unref of a table may allocate. It must not happen in rsc_lua_release, which must not raise. */
     lua_pushboolean(L, 1);
     int reference = luaL_ref(L, -2);
@@ -66,7 +63,7 @@ static void new_registry(lua_State *L, int loop_index) {
     rsc_lua_set_uservalue(L, loop_index);
 }
 
-/* core.loop(options); its upvalue is core.decoder. */
+/* core.loop(options) */
 static int loop_new(lua_State *L) {
     struct {
         int64_t max_connections;
@@ -295,7 +292,6 @@ void rsc_loop_register(lua_State *L) {
     rsc_lua_new_type(L, WATCH_TYPE, watch_methods, watch_gc);
     rsc_origin_register(L);
     rsc_transfer_register(L);
-    lua_getfield(L, -1, "decoder");
-    lua_pushcclosure(L, loop_new, 1);
+    lua_pushcfunction(L, loop_new);
     lua_setfield(L, -2, "loop");
 }

@@ -1,9 +1,9 @@
 /* The bindings of the loop and its objects: origins, transfers, timers and watches.
  *
  * Each loop has a Lua table, its registry, which keeps the operations in flight alive. Integer keys (luaL_ref) hold the
- * userdata of operations, "loop" holds the loop, and "decoder" the decoder for origins without their own.
+ * userdata of operations, and "loop" holds the loop.
  *
- * An origin owns a list of itself, the registry and its decoder; its transfers own the same list. So an operation never
+ * An origin owns a list of itself and the registry; its transfers own the same list. So an operation never
  * outlives the things it points to, whatever the order of finalizers. */
 #ifndef RSC_LUA_LOOP_H
 #define RSC_LUA_LOOP_H
@@ -17,9 +17,9 @@
 #define RSC_TRANSFER_TYPE "riskscreen.transfer"
 
 /* Indexes in the list that an origin and its transfers own. */
-enum { RSC_OWNED_ORIGIN = 1, RSC_OWNED_REGISTRY, RSC_OWNED_DECODER };
+enum { RSC_OWNED_ORIGIN = 1, RSC_OWNED_REGISTRY };
 
-/* Sets `loop` in the core table at the top of the stack. The table must already have `decoder`. */
+/* Sets `loop` in the core table at the top of the stack. */
 void rsc_loop_register(lua_State *L);
 void rsc_origin_register(lua_State *L);
 void rsc_transfer_register(lua_State *L);

@@ -1,6 +1,5 @@
 #include "http/origin.h"
 
-#include "lua/decoder.h"
 #include "lua/loop.h"
 #include "lua/options.h"
 
@@ -33,30 +32,16 @@ static const struct rsc_option options[] = {
     {"client_key", RSC_OPTION_TEXT, offsetof(struct values, client_key), 0, 0, NULL},
     {"unix_socket", RSC_OPTION_TEXT, offsetof(struct values, unix_socket), 0, 0, NULL},
     {"user_agent", RSC_OPTION_TEXT, offsetof(struct values, user_agent), 0, 0, NULL},
-    {"decoder", RSC_OPTION_OTHER, 0, 0, 0, NULL},
 };
-
-/* Pushes the decoder from the options at index 2, or else the registry's. */
-static void push_decoder(lua_State *L, int registry_index) {
-    lua_getfield(L, 2, "decoder");
-    if (lua_isnil(L, -1)) {
-        lua_pop(L, 1);
-        lua_getfield(L, registry_index, "decoder");
-    } else {
-        rsc_decoder_check(L, lua_gettop(L));
-    }
-}
 
 /* Gives the origin at the top the list that it and its transfers own. */
 static void set_owned(lua_State *L, int registry_index) {
     int origin_index = lua_gettop(L);
-    lua_createtable(L, RSC_OWNED_DECODER, 0);
+    lua_createtable(L, RSC_OWNED_REGISTRY, 0);
     lua_pushvalue(L, origin_index);
     lua_rawseti(L, -2, RSC_OWNED_ORIGIN);
     lua_pushvalue(L, registry_index);
     lua_rawseti(L, -2, RSC_OWNED_REGISTRY);
-    push_decoder(L, registry_index);
-    lua_rawseti(L, -2, RSC_OWNED_DECODER);
     rsc_lua_set_uservalue(L, origin_index);
 }
 

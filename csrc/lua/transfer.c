@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "lua/decoder.h"
 #include "lua/loop.h"
 #include "lua/options.h"
 
@@ -11,7 +10,7 @@
 /* The userdata. `transfer` comes last because the copied request follows it in memory. */
 struct object {
     bool closed;
-    bool decoding; /* a decode reads the buffer now, or an error cut off the last decode */
+    bool reading; /* the buffer is being copied, or an error cut off the last copy */
     struct rsc_transfer transfer;
 };
 
@@ -281,30 +280,20 @@ static int transfer_result(lua_State *L) {
     return 1;
 }
 
-static struct rsc_text check_body(lua_State *L) {
-    struct rsc_transfer *transfer = check_finished(L);
-    if (transfer->failed) {
-        luaL_error(L, "the transfer failed and has no body");
-    }
-    return rsc_transfer_body(transfer);
+/* Pushes the body. A finalizer may close the transfer meanwhile. */
+static void push_body(lua_State *L, struct object *object) {
+    struct rsc_text body = rsc_transfer_body(&object->transfer);
+    object->reading = true;
+    lua_pushlstring(L, body.bytes, body.length);
+    object->reading = false;
 }
 
 static int transfer_body(lua_State *L) {
-    struct rsc_text body = check_body(L);
-    lua_pushlstring(L, body.bytes, body.length);
+    if (check_finished(L)->failed) {
+        luaL_error(L, "the transfer failed and has no body");
+    }
+    push_body(L, lua_touserdata(L, 1));
     return 1;
-}
-
-static int transfer_decode(lua_State *L) {
-    struct rsc_text body = check_body(L);
-    struct object *object = lua_touserdata(L, 1);
-    lua_settop(L, 1);
-    rsc_lua_get_uservalue(L, 1);
-    lua_rawgeti(L, 2, RSC_OWNED_DECODER);
-    object->decoding = true;
-    int count = rsc_decoder_push(L, 3, body.bytes, body.length);
-    object->decoding = false;
-    return count;
 }
 
 /* Pushes what push_details reads later, when the transfer and its origin may be gone: the times, then the head. */
@@ -328,35 +317,25 @@ static int push_details(lua_State *L) {
     return 2;
 }
 
-/* transfer:take(also): the decoded body of a 200, the body's size, and its text or the head for core.details if `also`
- * is "text" or "head". Closes the transfer. Returns nil and changes nothing if the transfer failed, the status is
- * another one, or the body is not JSON. Then result and decode tell more. */
+/* transfer:take(with_head): the body of a 200, and the head for core.details. Closes the transfer. Returns nil and
+ * changes nothing if the transfer failed or the status is another one. Then result tells more. */
 static int transfer_take(lua_State *L) {
-    static const char *const extras[] = {"", "text", "head", NULL};
     struct rsc_transfer *transfer = check_finished(L);
-    int extra = luaL_checkoption(L, 2, "", extras);
+    struct object *object = lua_touserdata(L, 1);
+    bool with_head = lua_toboolean(L, 2) != 0;
     if (transfer->failed || transfer->head.status != 200) {
         lua_pushnil(L);
         return 1;
     }
-    struct rsc_text body = rsc_transfer_body(transfer);
-    (void)transfer_decode(L);
-    lua_settop(L, 4); /* the transfer, its list, the decoder, the value */
-    if (lua_isnil(L, 4)) {
-        return 1;
-    }
-    struct object *object = lua_touserdata(L, 1);
-    lua_pushinteger(L, (lua_Integer)body.length);
-    object->decoding = true;
-    if (extra == 1) {
-        lua_pushlstring(L, body.bytes, body.length);
-    } else if (extra == 2) {
+    push_body(L, object);
+    if (with_head) {
+        object->reading = true;
         push_head(L, transfer);
+        object->reading = false;
     }
-    object->decoding = false;
     object->closed = true;
     rsc_transfer_close(transfer);
-    return extra > 0 ? 3 : 2;
+    return with_head ? 2 : 1;
 }
 
 static int transfer_done(lua_State *L) {
@@ -391,8 +370,8 @@ static int transfer_close(lua_State *L) {
     struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
     cancel(L, &object->transfer);
     object->closed = true;
-    /* A finalizer may call this during a decode of this transfer. The buffer then stays until garbage collection. */
-    if (!object->decoding) {
+    /* A finalizer may call this while the buffer is copied. It then stays until garbage collection. */
+    if (!object->reading) {
         rsc_transfer_close(&object->transfer);
     }
     return 0;
@@ -407,9 +386,8 @@ static int transfer_gc(lua_State *L) {
 
 void rsc_transfer_register(lua_State *L) {
     static const luaL_Reg methods[] = {
-        {"done", transfer_done},     {"id", transfer_id},         {"cancel", transfer_cancel},
-        {"result", transfer_result}, {"decode", transfer_decode}, {"body", transfer_body},
-        {"take", transfer_take},     {"close", transfer_close},   {NULL, NULL},
+        {"done", transfer_done}, {"id", transfer_id},     {"cancel", transfer_cancel}, {"result", transfer_result},
+        {"body", transfer_body}, {"take", transfer_take}, {"close", transfer_close},   {NULL, NULL},
     };
     rsc_lua_new_type(L, RSC_TRANSFER_TYPE, methods, transfer_gc);
     lua_pushcfunction(L, push_details);

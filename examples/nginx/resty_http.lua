@@ -5,17 +5,12 @@
 --   riskscreen.new { access_key = key, transport = resty_http { host = "risk.example.com" } }
 
 local http = require "resty.http"
-local json = require "riskscreen.json"
 local ngx = _G.ngx
 
 local MAX_BODY = 16 * 1024 * 1024 -- bytes
 local CHUNK = 65536 -- bytes that are read at once
 local KEPT_FOR = 60000 -- milliseconds
 local KEPT = 32 -- connections of a worker
-
--- An object with two members of one name is refused. Some answers are decoded with their null members.
-local decoder = json.decoder { max_size = MAX_BODY, duplicates = "refuse" }
-local null_decoder = json.decoder { max_size = MAX_BODY, duplicates = "refuse", null = "keep" }
 
 local function milliseconds(deadline)
   return math.max(math.ceil((deadline - ngx.now()) * 1000), 1)
@@ -60,18 +55,6 @@ local function lower_names(headers)
   return lower
 end
 
-local function reply_of(response, body, keep_null)
-  local reply = { status = response.status, headers = lower_names(response.headers), size = #body }
-  if body ~= "" then
-    local value, message, position = (keep_null and null_decoder or decoder):decode(body)
-    reply.value = value
-    if value == nil then
-      reply.invalid = { message = message, position = position }
-    end
-  end
-  return reply
-end
-
 local function exchange(connection, request, deadline)
   connection:set_timeout(milliseconds(deadline))
   local response, message = connection:request {
@@ -85,7 +68,7 @@ local function exchange(connection, request, deadline)
   end
   local body
   body, message = read_body(connection, response, deadline)
-  return body and reply_of(response, body, request.keep_null), message
+  return body and { status = response.status, headers = lower_names(response.headers), body = body }, message
 end
 
 ---A transport for `riskscreen.new`.

@@ -76,12 +76,34 @@ static const char *const TEXTS[] = {
     "[1,2,{\"key\":tru}]",
 };
 
+static int decode(lua_State *L, int decoder, const char *text) {
+    return rsc_decoder_push(L, decoder, (struct rsc_text){text, strlen(text)});
+}
+
+/* Reads a text by its shape with the decoder at index 1. */
+static void read_by_shape(lua_State *L) {
+    static const char program[] =
+        "local item = { type = 'object', fields = { { name = 'p', type = 'integer', required = true } } }\n"
+        "local list = { name = 'list', type = 'array', items = item }\n"
+        "local fields = { { name = 'code', type = 'integer', literal = '1' }, list }\n"
+        "local read = (...):reader { type = 'object', fields = fields }\n"
+        "local list = read '{\"code\":1,\"list\":[{\"p\":1,\"q\":\"x\"},{\"p\":2.0,\"r\":[1]}]}'\n"
+        "return list and list[2].r[1] == 1 and read '{\"list\":[{\"p\":\"x\"}]}' == nil";
+    if (luaL_loadstring(L, program) != 0) {
+        lua_error(L);
+    }
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    CHECK(lua_toboolean(L, -1), "the reader gave another value");
+}
+
 /* Decodes all texts with the decoder at index 1. */
 static int decode_texts(lua_State *L) {
     for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
         lua_settop(L, 1);
-        rsc_decoder_push(L, 1, TEXTS[i], strlen(TEXTS[i]));
+        (void)decode(L, 1, TEXTS[i]);
     }
+    read_by_shape(L);
     return 0;
 }
 
@@ -107,7 +129,7 @@ static int begin_and_decode(lua_State *L) {
 static int decode_and_check(lua_State *L) {
     lua_getfield(L, LUA_REGISTRYINDEX, "survivor");
     int top = lua_gettop(L);
-    int results = rsc_decoder_push(L, -1, TEXTS[0], strlen(TEXTS[0]));
+    int results = decode(L, -1, TEXTS[0]);
     CHECK(results == 1 && lua_gettop(L) == top + 1 && lua_rawlen(L, -1) == 4, "%d results", results);
     lua_rawgeti(L, -1, 1);
     lua_getfield(L, -1, "text");
@@ -133,7 +155,7 @@ static int make_survivor(lua_State *L) {
     push_decoder(L);
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, "survivor");
-    CHECK(rsc_decoder_push(L, -1, TEXTS[0], strlen(TEXTS[0])) == 1, "no value");
+    CHECK(decode(L, -1, TEXTS[0]) == 1, "no value");
     lua_setfield(L, LUA_REGISTRYINDEX, "value");
     push_encode(L);
     lua_setfield(L, LUA_REGISTRYINDEX, "encode");

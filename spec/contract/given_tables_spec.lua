@@ -1,6 +1,7 @@
 -- A method works on a copy of the tables that it is given, so a program may use them again at once. It takes or refuses
 -- an inherited field, and never drops it silently.
 local operations = require "riskscreen.interface.operations"
+local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
 local samples = require "spec.support.samples"
 
@@ -47,9 +48,9 @@ local function requests_of(method, options, are_used_again)
     local header = request.headers["X-Tenant"] or ""
     requests[#requests + 1] = ("%s %s %s %s"):format(request.method, request.target, request.body or "", header)
     if attempts % 2 == 1 and request.replay then
-      return { status = 503, headers = {}, value = {} }
+      return recorder.reply(503, {})
     end
-    return { status = 200, headers = {}, value = { success = true, code = 1, data = DONE } }
+    return recorder.reply(200, { success = true, code = 1, data = DONE })
   end
   options.access_key, options.identity, options.account = "key-of-given-tables", "specs", "specs"
   options.retry = { base_delay = 0, max_delay = 0 }

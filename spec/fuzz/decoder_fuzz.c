@@ -89,7 +89,7 @@ static int decode_exactly(int decoder, const uint8_t *data, size_t size) {
         memcpy(copy, data, size);
     }
     copy[size] = '\0';
-    int results = rsc_decoder_push(L, decoder, copy, size);
+    int results = rsc_decoder_push(L, decoder, (struct rsc_text){copy, size});
     free(copy);
     return results;
 }

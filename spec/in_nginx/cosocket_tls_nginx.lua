@@ -55,10 +55,10 @@ local function send_to(name, more)
 end
 
 -- The request as the server received it.
-local function excerpt_of(...)
+local function request_of(...)
   local reply, failure = ...
   assert.is_nil(failure and failure.message)
-  return reply.excerpt
+  return reply.body
 end
 
 local function assert_tls(failure, phase)
@@ -67,15 +67,15 @@ end
 
 describe("TLS over a cosocket", function()
   it("succeeds with a certificate that a trusted authority signed", function()
-    assert.matches("^HTTP/1.1 %d+ GET /x%?y z$", excerpt_of(send_to "good"))
+    assert.matches("^HTTP/1.1 %d+ GET /x%?y z$", request_of(send_to "good"))
   end)
 
   it("is set up once for a connection that is used again", function()
-    assert.equal(excerpt_of(send_to("good", { concurrency = 3 })), excerpt_of(send_to("good", { concurrency = 3 })))
+    assert.equal(request_of(send_to("good", { concurrency = 3 })), request_of(send_to("good", { concurrency = 3 })))
   end)
 
   it("speaks HTTP/1.1 with a server that has HTTP/2 as well", function()
-    assert.matches("^HTTP/1.1 ", excerpt_of(send_to "h2"))
+    assert.matches("^HTTP/1.1 ", request_of(send_to "h2"))
   end)
 
   for name, words in pairs { expired = "expired", other = "host mismatch", untrusted = "self%-signed" } do
@@ -123,7 +123,7 @@ describe("TLS over a cosocket", function()
 
   it("shows the client's certificate", function()
     local given = { client_cert = tls.path "client.pem", client_key = tls.path "key.pem" }
-    assert.equal("CN=client-one", excerpt_of(send_to("mutual", given)))
+    assert.equal("CN=client-one", request_of(send_to("mutual", given)))
   end)
 
   it("shows the certificate of a client that was made in init", function()

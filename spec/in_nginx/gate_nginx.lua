@@ -628,7 +628,8 @@ describe("the gate", function()
           local address = request.target:match "address=(%w+)"
           local risk = { riskLevel = "low", riskType = "mixer", riskSource = "Community" }
           local data = { time = 1, address = address, network = "eth", whitelist = false, risks = { risk } }
-          return { status = 200, headers = {}, value = { success = true, code = 1, data = data } }
+          local body = require("riskscreen.json").encode { success = true, code = 1, data = data }
+          return { status = 200, headers = {}, body = body }
         end
         local function gate_of(extend)
           local client = require("riskscreen").new {

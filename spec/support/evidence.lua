@@ -6,9 +6,6 @@ local policies = require "riskscreen.policy"
 local ABSENT = {}
 local HEADERS = { ["content-type"] = "application/json" }
 
-local decoder = json.decoder { duplicates = "refuse" }
-local null_decoder = json.decoder { duplicates = "refuse", null = "keep" }
-
 -- What a field may be instead of what it should be.
 local others = { ABSENT, json.null, "", "something new", 7, true, json.empty_array(), { nested = "object" } }
 
@@ -115,14 +112,7 @@ function M.transport(by_address)
     local address = query and query:match "address=([^&]*)"
     local answers = by_address[address and address:lower()]
     local answer = answers and answers[path:match "/tracker(/.*)$"] or { status = 500, body = "" }
-    local value, message = (request.keep_null and null_decoder or decoder):decode(answer.body)
-    return {
-      status = answer.status,
-      headers = HEADERS,
-      value = value,
-      invalid = value == nil and { message = message } or nil,
-      size = #answer.body,
-    }
+    return { status = answer.status, headers = HEADERS, body = answer.body }
   end
 end
 

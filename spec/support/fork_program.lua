@@ -4,6 +4,7 @@ local fork = require "spec.support.fork"
 local json = require "riskscreen.json"
 local now = require("socket").gettime
 local random = require "riskscreen.util.random"
+local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
 
 local way, url, ending, redis_url = arg[1], arg[2], arg[3], arg[4]
@@ -211,7 +212,7 @@ ways["with a poll"] = function()
       if parent_asks then
         riskscreen.sleep(30)
       end
-      return { status = 200, headers = {}, value = { success = true, code = 1, data = result_of "r1" } }
+      return recorder.reply(200, { success = true, code = 1, data = result_of "r1" })
     end,
   }
   local waiting = riskscreen.spawn(awaiting.kyt.await, awaiting.kyt, "r1", { timeout = 30 })

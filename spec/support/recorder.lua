@@ -1,17 +1,18 @@
 -- A transport that records requests and answers as the test says: with a reply, a failure, or the result of a function
 -- of the request. The last answer repeats.
+local json = require "riskscreen.json"
 
 local M = {}
 
----A reply with the JSON of `value` as its body.
+---A reply with the JSON of `value` as its body; nil for an empty body.
 function M.reply(status, value, headers)
-  return { status = status, headers = headers or {}, value = value, size = 100, http_version = "1.1" }
+  local body = value ~= nil and assert(json.encode(value)) or ""
+  return { status = status, headers = headers or {}, body = body, http_version = "1.1" }
 end
 
 ---A reply with a body that is not JSON.
 function M.page(status, text, headers)
-  local invalid = { message = "unexpected character at byte 1" }
-  return { status = status, headers = headers or {}, invalid = invalid, excerpt = text:sub(1, 200), size = #text }
+  return { status = status, headers = headers or {}, body = text }
 end
 
 ---A failure of the transport.

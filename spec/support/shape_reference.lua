@@ -1,4 +1,4 @@
--- The check of riskscreen.interface.shape written a second time, for comparison with it and with the core.
+-- The check of riskscreen.interface.shape written a second time.
 local decimal = require "riskscreen.util.decimal"
 local json = require "riskscreen.json"
 

@@ -1,4 +1,7 @@
 -- What a client made of an answer, as one value that JSON can hold: inside nginx and outside.
+local json = require "riskscreen.json"
+
+local decoder = json.decoder { duplicates = "refuse" }
 
 local function hexadecimal(text)
   return (text:gsub("[^ -~]", function(byte)
@@ -37,11 +40,15 @@ return function(reply, failure)
   if not reply then
     return { kind = failure.kind, message = failure.message }
   end
+  local value
+  if reply.body ~= "" then
+    value = decoder:decode(reply.body)
+  end
   return {
     status = reply.status,
-    value = exact(reply.value),
-    invalid = reply.invalid ~= nil,
-    size = reply.size,
+    value = exact(value),
+    invalid = value == nil and reply.body ~= "",
+    size = #reply.body,
     headers = lines_of(reply.headers),
   }
 end

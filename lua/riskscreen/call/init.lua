@@ -129,7 +129,7 @@ local function route_of(state, operation)
     route.state, route.name, route.label, route.operation = state, operation.name, operation.name, operation
     route.attempt = attempt_of(state)
     route.level = states.address_check(state, nil, operation.namespace == "kya" and "format" or "checksum")
-    route.reader = response.reader(operation, route.envelope, state.settings.extend)
+    route.reader = response.reader(operation, route.envelope, state.settings.extend, state.decoders)
     state.routes[operation] = route
   end
   return route
@@ -168,7 +168,7 @@ end
 ---@param options table the call's checked options
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response but the answer's
----text, if the transport keeps it
+---body
 function M.make(state, operation, parameters, options)
   local route = route_of(state, operation)
   if not state.transport or state.runtime.refusal() or not route.method then

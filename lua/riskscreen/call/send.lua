@@ -29,7 +29,7 @@ local function tell_response(call, reply, elapsed, hedged)
     attempt = call.attempt,
     hedge = hedged or false,
     status = reply.status,
-    size = reply.size,
+    size = #(reply.body or ""),
     http_version = reply.http_version,
     times = tables.copy(reply.times or {}),
     elapsed = elapsed,
@@ -75,7 +75,7 @@ local function response_of(call, reply, pagination, elapsed)
   elseif state.shares_headers then
     reply.headers = tables.copy(reply.headers) -- the caller may change them
   end
-  reply.value, reply.size, reply.http_version = nil, nil, nil
+  reply.body, reply.http_version = nil, nil
   reply.pagination, reply.elapsed, reply.attempts, reply.cached = pagination, elapsed, call.requests, false
   return reply
 end
@@ -175,12 +175,15 @@ function M.send(call, at, timeout, hedged, fresh)
   if route.reader then
     value, other = response.interpret(route.reader, call.parameters, reply, state.context)
   else
-    value, other = response.raw(reply, state.context)
+    local decoders = state.decoders
+    local decoder = request.options.keep_null and decoders.keeping or decoders.dropping
+    value, other = response.raw(reply, state.context, decoder)
   end
+  local size = reply.body and #reply.body or 0
   if value ~= nil and hedged == nil and at == call.started then
-    stats:succeed_directly(call, route.counts, reply.size, answered - at)
+    stats:succeed_directly(call, route.counts, size, answered - at)
   else
-    stats:answered(reply.status, reply.size, answered - at)
+    stats:answered(reply.status, size, answered - at)
   end
   if hooks.response then
     tell_response(call, reply, answered - at, hedged)
@@ -192,9 +195,8 @@ function M.send(call, at, timeout, hedged, fresh)
       state.limiter:refused(other.retry_after)
     end
     return nil, other
-  elseif request.rest == "text" then
-    -- An operator's transport does not know the field.
-    return value, state.owns_replies and reply.text or nil
+  elseif request.rest == "none" then
+    return value, reply.body
   end
   return value, response_of(call, reply, other, answered - call.started)
 end

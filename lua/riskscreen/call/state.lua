@@ -6,6 +6,7 @@ local errors = require "riskscreen.errors"
 local identity = require "riskscreen.call.identity"
 local operator_transport = require "riskscreen.call.transport"
 local random = require "riskscreen.util.random"
+local response = require "riskscreen.interface.response"
 local retry = require "riskscreen.call.retry"
 local stats = require "riskscreen.call.stats"
 local text = require "riskscreen.util.text"
@@ -17,7 +18,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field settings table the client's checked options
 ---@field runtime table the client's own: all waits and clock readings of the client go through it
 ---@field transport? fun(request: riskscreen.Request, key: string, timeout: number, connect_timeout: number, fresh?:
----boolean, rest?: "text"|"head", target: string): riskscreen.Reply|nil, table|nil absent once closed
+---boolean, rest?: "none"|"head", target: string): riskscreen.Reply|nil, table|nil absent once closed
 ---@field owns_replies boolean the transport is the library's own: its replies may be changed
 ---@field is_sandbox? boolean the sandbox in this process answers
 ---@field shares_headers? boolean several replies of the transport may have the same table of headers
@@ -31,6 +32,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field hook_failures integer how often a hook raised
 ---@field last_hook_failure? string the error of the last one
 ---@field stats riskscreen.Stats
+---@field decoders riskscreen.Decoders
 ---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
 ---@field hide_key fun(foreign: string): string removes the key from a text about values of the service
 ---@field clean? table reasons of decisions without the key; see client/screen.lua
@@ -71,6 +73,7 @@ function M.new(settings, runtime, transport)
     hooks = settings.on or {},
     hook_failures = 0,
     stats = stats.new(),
+    decoders = response.decoders(settings.max_response_size),
     routes = {},
   }
   function state.hide_key(foreign)

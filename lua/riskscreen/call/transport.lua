@@ -10,6 +10,13 @@ end
 
 local protected = is_puc_5_1 and unprotected or pcall
 
+local function is_reply(value)
+  return type(value) == "table"
+    and type(value.status) == "number"
+    and type(value.headers) == "table"
+    and (value.body == nil or type(value.body) == "string")
+end
+
 local PLAIN_HEADERS = requests.PLAIN_HEADERS
 
 ---@param ask fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil the operator's
@@ -33,12 +40,12 @@ return function(ask)
       connect_timeout = connect_timeout,
       replay = request.replay,
     }
-    own.body, own.fresh, own.keep_null = request.body, fresh, request.keep_null
+    own.body, own.fresh = request.body, fresh
     local ok, reply, failure = protected(ask, own)
     if not ok then
       local message = "the transport raised an error: " .. tostring(reply):match "^[^\n]*"
       return nil, { kind = "protocol", message = message, raised = reply }
-    elseif type(reply) == "table" and type(reply.status) == "number" and type(reply.headers) == "table" then
+    elseif is_reply(reply) then
       return reply
     end
     return nil, failure

@@ -97,8 +97,8 @@ function M.fetch(output, url, settings)
     status.fail(status.unknown, ("the list cannot be fetched: the service answered %d"):format(reply.status))
   end
   local path = output .. FETCHED .. ".new"
-  status.ensure_written(files.write(path, reply.text))
-  facts = { source = source, digest = text.hex(core.sha256(reply.text)) }
+  status.ensure_written(files.write(path, reply.body))
+  facts = { source = source, digest = text.hex(core.sha256(reply.body)) }
   facts.etag, facts.modified = reply.headers.etag, reply.headers["last-modified"]
   return path,
     true,

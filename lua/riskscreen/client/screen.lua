@@ -140,7 +140,7 @@ local function look_up_offered(screening, subject, options)
 end
 
 -- Makes the lookups and lets the policy decide. If the decision follows from the risk assessment alone, returns the
--- text of its answer as well, or the assessment.
+-- text of its answer as well.
 local function ask(screening, subject, options, address)
   local wanted, policy = screening.wanted, screening.policy
   if wanted[2] then
@@ -149,7 +149,7 @@ local function ask(screening, subject, options, address)
   -- The risk assessment alone is offered for every network and needs no task.
   local value, other = screening.look_up(screening.state, wanted[1].operation, subject, options)
   if value then
-    return policy:decide_record(value, address, subject.network), other or value
+    return policy:decide_record(value, address, subject.network), other
   end
   return policy:decide { errors = { risk = other } }
 end
@@ -342,8 +342,7 @@ end
 ---@param checked table by M.options, and `is_canonical`: the caller gives canonical addresses, and networks of the
 ---interface
 ---@return fun(address: any, network: any, timeout?: number, id?: string|number, canonical?: string):
----riskscreen.Decision, string|table|nil decide also returns the text of the answer, or the risk assessment, where the
----decision follows from it alone
+---riskscreen.Decision, string|nil decide also returns the text of the answer, where the decision follows from it alone
 ---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
 ---@return fun(decision: riskscreen.Decision) record_again a decision that is used again
 function M.decider(state, policy, checked)

@@ -7,7 +7,6 @@ local decisions = require "riskscreen.policy.decision"
 local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
-local json = require "riskscreen.json"
 local generations = require "riskscreen.util.generations"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
@@ -105,15 +104,13 @@ local LONGEST_TEXT = 4096 -- bytes
 ---@class riskscreen.DecidedPair an address and a network that were decided, or are being decided
 ---@field index integer the item's position
 ---@field kept? string|riskscreen.Decision the text of the answer, or the decision; nil while it is being made
----@field action? riskscreen.Action of the decision
 ---@field elapsed? number seconds of the decision
 ---@field ready? table repeats wait for the decision
 
 -- Keeps a decision. The caller may change its own table.
 local function keep(pair, decision, answer)
-  answer = type(answer) == "table" and json.encode { data = answer } or answer
   pair.kept = answer and #answer <= LONGEST_TEXT and answer or decisions.copy(decision)
-  pair.action, pair.elapsed = decision.action, decision.elapsed
+  pair.elapsed = decision.elapsed
   if pair.ready then
     pair.ready:notify()
   end
@@ -157,14 +154,11 @@ local function decide_once(state, decide, decide_again, capacity, level)
     local kept = pair and recall(pair, tasks)
     if kept and (not lists or is_confirmed(lists, kept, canonical, network)) then
       local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
-      -- A table of an operator's transport may have had more to show than its text.
-      if decision.action == pair.action then
-        decision.address, decision.network = address, network
-        decision.id, decision.repeats, decision.elapsed = id, pair.index, pair.elapsed
-        return decision
-      end
+      decision.address, decision.network = address, network
+      decision.id, decision.repeats, decision.elapsed = id, pair.index, pair.elapsed
+      return decision
     end
-    pair = { index = index, kept = nil, action = nil, elapsed = nil }
+    pair = { index = index, kept = nil, elapsed = nil }
     decided:set(key, pair)
     local decision, answer = decide(address, network, nil, id, canonical)
     keep(pair, decision, answer)

@@ -12,6 +12,8 @@ local text = require "riskscreen.util.text"
 local transport = require "riskscreen.sandbox.transport"
 local virtual = require "riskscreen.runtime.virtual"
 
+local decoder = json.decoder { duplicates = "refuse" } -- as the client's
+
 local SLOW = 1 -- seconds
 local LATE = 600 -- seconds by which a webhook is late
 local LONGEST_LIFE = 3600 -- seconds after which a program that still runs is taken as ended
@@ -182,7 +184,8 @@ local function send(run, request)
   local asked = {}
   run.asked = asked
   local reply, failure = run.send(request)
-  local data = reply and reply.status == 200 and type(reply.value) == "table" and reply.value.data
+  local answer = reply and reply.status == 200 and decoder:decode(reply.body)
+  local data = type(answer) == "table" and answer.data
   if asked.address and data then
     run.answered[asked.address] = true
   elseif asked.request_id and data and data.status == DONE then

@@ -12,10 +12,9 @@ local text = require "riskscreen.util.text"
 ---@field body? string
 ---@field timeout number seconds
 ---@field connect_timeout number seconds
----@field keep_null? boolean the decoder of the answer keeps null members of objects
 ---@field replay boolean it may be sent again when a kept-alive connection was dead
 ---@field fresh? boolean send it on a new connection
----@field rest? "text"|"head" of a 200 besides its value: its text, or headers and times that are made when one is read
+---@field rest? "none"|"head" of a 200 besides its body: nothing, or headers and times that are made when one is read
 ---@field call_timeout number seconds for the whole call
 ---@field options table of the call, checked
 
@@ -220,7 +219,7 @@ local function finish(method, body, common, replay, options, settings)
     timeout = timeout,
     connect_timeout = math.min(connect_timeout, timeout),
     replay = replay,
-    rest = options.value_only and "text" or "head",
+    rest = options.value_only and "none" or "head",
     call_timeout = call_timeout,
     options = options,
   }
@@ -340,7 +339,7 @@ function M.build(endpoint, parameters, options)
     if not request then
       return nil, err
     end
-    request.keep_null, endpoint.request = endpoint.operation.keeps_null, not body and request or nil
+    endpoint.request = not body and request or nil
   end
   return request, target
 end
@@ -360,9 +359,6 @@ function M.raw(method, path, settings, options)
   end
   local request
   request, err = finish(method, options.body, nil, method == "GET", options, settings)
-  if request then
-    request.keep_null = options.keep_null or nil
-  end
   return request, err or target
 end
 

@@ -1,5 +1,6 @@
 -- From a transport's reply to an operation's value, or to an error. Pure. A reply that is malformed, contradicts itself
--- or is about something else never becomes a value.
+-- or is about something else never becomes a value. The core reads a good body in one pass, by its shape. Every other
+-- body is decoded and checked here, for the words of the error.
 local addresses = require "riskscreen.address"
 local date = require "riskscreen.util.date"
 local errors = require "riskscreen.errors"
@@ -12,18 +13,26 @@ local time = require "riskscreen.util.time"
 
 local MAX_QUOTE = 300 -- bytes of foreign text in a message
 local MAX_EXCERPT = 80 -- bytes of a body that is not JSON
+local MAX_CLEANED = 200 -- bytes of it that are searched for the key
 local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 
 ---@class riskscreen.Reply the result of a transport
 ---@field status integer
----@field headers table<string, string> lower-case names; a 200 has none where the request asked for the value only
----@field value? any the decoded body
----@field invalid? { message: string } the body is there but is not JSON; the message says where
----@field excerpt? string the beginning of such a body
----@field size? integer bytes of the body
+---@field headers table<string, string> lower-case names; a 200 has none where the request asked for the body only
+---@field body? string
 ---@field times? table<string, number> seconds
 ---@field http_version? string
----@field text? string the body, where the request asked for the value only
+
+---@class riskscreen.Answer a reply whose body is decoded
+---@field status integer
+---@field headers table<string, string>
+---@field body? string
+---@field value? any the decoded body
+---@field problem? string why the body is not JSON
+
+---@class riskscreen.Decoders of a client's answers
+---@field dropping riskscreen.json.Decoder drops null members
+---@field keeping riskscreen.json.Decoder keeps them
 
 ---@class riskscreen.Response the second result of a call, beside its value
 ---@field status integer
@@ -53,6 +62,20 @@ local statuses = {
 -- The payload of an operation that keeps nulls.
 local result_envelope = { type = "object", fields = { tables.merge(records.transaction_result, { name = "data" }) } }
 
+-- The usual envelopes of an answer that succeeds, beside its payload. `literal` is the text of a member.
+local envelope_fields = {
+  standard = {
+    { name = "success", type = "boolean", literal = "true", required = true },
+    { name = "code", type = "integer", literal = "1", required = true },
+    { name = "msg", type = "string", literal = '"SUCCESS"' },
+    { name = "status", type = "string", literal = '"SUCCESS"' },
+  },
+  usage = {
+    { name = "code", type = "integer", literal = "200", required = true },
+    { name = "message", type = "string", literal = '"SUCCESS"' },
+  },
+}
+
 local server_failure = { kind = "server", message = "the service failed" }
 local refusal = { kind = "http", message = "the service refused the request" }
 local unknown_status = { kind = "http", message = "the status is not an answer of the service" }
@@ -66,10 +89,10 @@ local function claims_success(body)
   return body.success == true or body.code == 1 or body.status == "SUCCESS" or body.msg == "SUCCESS"
 end
 
--- The fields of an error about a reply, as far as its body reports a failure. The message is on one line, bounded and
+-- The fields of an error about an answer, as far as its body reports a failure. The message is on one line, bounded and
 -- without the key.
-local function fields_of(reply, context)
-  local body, fields = reply.value, { status = reply.status }
+local function fields_of(answer, context)
+  local body, fields = answer.value, { status = answer.status }
   if shape.is_object(body) then
     local message = type(body.msg) == "string" and body.msg or body.message
     fields.code = shape.is_integer(body.code) and body.code or nil
@@ -82,8 +105,8 @@ local function fields_of(reply, context)
   return fields
 end
 
-local function retry_after(reply, context)
-  local value = reply.headers["retry-after"]
+local function retry_after(answer, context)
+  local value = answer.headers["retry-after"]
   if type(value) ~= "string" then
     return nil
   elseif value:find "^%d+$" then
@@ -93,74 +116,76 @@ local function retry_after(reply, context)
   return at and time.wait(at, context.clock(), MAX_WAIT)
 end
 
-local function redirect_error(reply, context, fields)
-  local location = reply.headers.location
+local function redirect_error(answer, context, fields)
+  local location = answer.headers.location
   local place = type(location) == "string" and (" to " .. quote(context, location)) or ""
   return errors.new("http", "the answer is a redirect" .. place .. ", which is not followed", fields)
 end
 
 -- The end of a message: the service's own message, or the beginning of a body that is not JSON.
-local function detail(reply, context, message)
+local function detail(answer, context, message)
   if message then
     return ": " .. message
-  elseif reply.invalid and reply.excerpt then
-    return (" (the body begins '%s')"):format(text.printable(context.redact(reply.excerpt), MAX_EXCERPT))
+  elseif answer.problem then
+    local beginning = context.redact(answer.body:sub(1, MAX_CLEANED))
+    return (" (the body begins '%s')"):format(text.printable(beginning, MAX_EXCERPT))
   end
   return ""
 end
 
-local function status_error(reply, context)
-  local status, fields = reply.status, fields_of(reply, context)
+local function status_error(answer, context)
+  local status, fields = answer.status, fields_of(answer, context)
   if status >= 300 and status < 400 then
-    return redirect_error(reply, context, fields)
+    return redirect_error(answer, context, fields)
   end
   local entry = statuses[status] or (status >= 500 and status < 600 and server_failure) or unknown_status
-  if entry.kind == "http" and fields.code and reply.value.success == false then
+  if entry.kind == "http" and fields.code and answer.value.success == false then
     entry = refusal
   end
   if entry.kind == "rate_limited" or entry.kind == "server" then
-    fields.retry_after = retry_after(reply, context)
+    fields.retry_after = retry_after(answer, context)
   end
-  return errors.new(entry.kind, entry.message .. detail(reply, context, fields.msg), fields)
+  return errors.new(entry.kind, entry.message .. detail(answer, context, fields.msg), fields)
 end
 
-local function protocol_error(reply, message)
-  return errors.new("protocol", message, { status = reply.status })
+local function protocol_error(answer, message)
+  return errors.new("protocol", message, { status = answer.status })
 end
 
-local function api_error(reply, context)
-  local fields = fields_of(reply, context)
+local function api_error(answer, context)
+  local fields = fields_of(answer, context)
   local said = fields.msg and (": " .. fields.msg) or " without a message"
   return errors.new("api", "the service reports a failure" .. said, fields)
 end
 
 -- The decoded body of a 200.
-local function body_of(reply, context)
-  if reply.invalid then
-    local reason = quote(context, tostring(reply.invalid.message))
-    return nil, protocol_error(reply, ("the body is not JSON: %s%s"):format(reason, detail(reply, context)))
-  elseif reply.value == nil then
-    return nil, protocol_error(reply, "the body is empty")
+local function body_of(answer, context)
+  if answer.problem then
+    local reason = quote(context, answer.problem)
+    return nil, protocol_error(answer, ("the body is not JSON: %s%s"):format(reason, detail(answer, context)))
+  elseif answer.value == nil then
+    return nil, protocol_error(answer, "the body is empty")
   end
-  return reply.value
+  return answer.value
 end
 
-local function ill_typed(reply, envelope, field, wanted)
+local function ill_typed(answer, envelope, field, wanted)
   if envelope[field] == nil then
-    return protocol_error(reply, ("the answer has no '%s'"):format(field))
+    return protocol_error(answer, ("the answer has no '%s'"):format(field))
   end
-  return protocol_error(reply, ("'%s' must be %s (got %s)"):format(field, wanted, json.kind(envelope[field])))
+  return protocol_error(answer, ("'%s' must be %s (got %s)"):format(field, wanted, json.kind(envelope[field])))
 end
 
-local function contradiction(reply, message, value)
-  return protocol_error(reply, ("the answer contradicts itself: %s is %s"):format(message, tostring(value)))
+local function contradiction(answer, message, value)
+  return protocol_error(answer, ("the answer contradicts itself: %s is %s"):format(message, tostring(value)))
 end
 
----@type table<string, fun(envelope: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil>
+-- The errors of the envelopes of decoded bodies, by the envelope's name.
+---@type table<string, fun(body: table, answer: riskscreen.Answer, context: riskscreen.Context): riskscreen.Error|nil>
 local envelope_error = {}
 
 -- { success = true, code = 1 }; `status` and `msg` are "SUCCESS" or absent
-function envelope_error.standard(envelope, reply, context)
+function envelope_error.standard(envelope, answer, context)
   local success, code, status, msg = envelope.success, envelope.code, envelope.status, envelope.msg
   if success == true and code == 1 then
     local name = status ~= nil and status ~= "SUCCESS" and "status" or msg ~= nil and msg ~= "SUCCESS" and "msg"
@@ -169,26 +194,26 @@ function envelope_error.standard(envelope, reply, context)
     end
     local value = envelope[name]
     local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
-    return contradiction(reply, "success is true and " .. name, shown)
+    return contradiction(answer, "success is true and " .. name, shown)
   elseif type(success) ~= "boolean" then
-    return ill_typed(reply, envelope, "success", "a boolean")
+    return ill_typed(answer, envelope, "success", "a boolean")
   elseif not shape.is_integer(code) then
-    return ill_typed(reply, envelope, "code", "an integer")
+    return ill_typed(answer, envelope, "code", "an integer")
   elseif not success then
-    return api_error(reply, context)
+    return api_error(answer, context)
   end
-  return contradiction(reply, "success is true and code", code)
+  return contradiction(answer, "success is true and code", code)
 end
 
 -- { code = 200 }, without `success`
-function envelope_error.usage(envelope, reply, context)
+function envelope_error.usage(envelope, answer, context)
   local success, code = envelope.success, envelope.code
   if not shape.is_integer(code) then
-    return ill_typed(reply, envelope, "code", "an integer")
+    return ill_typed(answer, envelope, "code", "an integer")
   elseif success ~= nil and success ~= (code == 200) then
-    return contradiction(reply, "success is there and code", code)
+    return contradiction(answer, "success is there and code", code)
   elseif code ~= 200 then
-    return api_error(reply, context)
+    return api_error(answer, context)
   end
 end
 
@@ -265,62 +290,129 @@ local function entry_at(data, place)
   return type(address) == "string" and ", in the entry of " .. text.show(address) or ""
 end
 
--- A function that gives the payload in its final form, or nil and the fault.
-local function payload_reader(operation, extend)
-  if not operation.data then
-    -- Where the interface shows no payload, an answer without one is still a success.
-    return function(data)
-      return data == nil and true or data
-    end
+-- The payload in its final form, or nil and the fault. Its shape is good.
+local function settle(reader, parameters, data)
+  local operation = reader.operation
+  local message = mismatch(operation, parameters, data, reader.extend)
+  if message then
+    return nil, message
+  elseif operation.aligned then
+    return align(parameters[operation.aligned], data, addresses.alike(parameters.network, reader.extend))
   end
-  local check = shape.checker(operation.data)
-  return function(data, parameters)
-    if data == nil then
-      return nil, "data is missing"
-    end
-    local fault, place = check(data)
-    if fault then
-      return nil, "data" .. place .. " " .. fault .. entry_at(data, place)
-    end
-    local message = mismatch(operation, parameters, data, extend)
-    if message then
-      return nil, message
-    elseif operation.aligned then
-      return align(parameters[operation.aligned], data, addresses.alike(parameters.network, extend))
-    end
-    return data
-  end
+  return data
 end
 
--- The error of a reply without a good envelope, or nil.
-local function envelope_fault(reader, reply, context)
-  local body, err = body_of(reply, context)
+-- The checked payload of an answer, or nil and the fault.
+local function payload_of(reader, parameters, data)
+  local wanted = reader.operation.data
+  if not wanted then
+    -- Where the interface shows no payload, an answer without one is still a success.
+    return data == nil and true or data
+  elseif data == nil then
+    return nil, "data is missing"
+  end
+  local fault, place = shape.fault(wanted, data)
+  if fault then
+    return nil, "data" .. place .. " " .. fault .. entry_at(data, place)
+  end
+  return settle(reader, parameters, data)
+end
+
+-- The error of an answer without a good envelope, or nil.
+local function envelope_fault(reader, answer, context)
+  local body, err = body_of(answer, context)
   if err then
     return err
   elseif type(body) ~= "table" or body[1] ~= nil or (body.success == nil and not shape.is_object(body)) then
-    return protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
+    return protocol_error(answer, "the body must be an object (got " .. json.kind(body) .. ")")
   elseif reader.operation.keeps_null then
     shape.drop_nulls(result_envelope, body)
   end
-  return reader.envelope_error(body, reply, context)
+  return reader.envelope_error(body, answer, context)
+end
+
+-- The reply with its body decoded.
+local function open(reply, decoder)
+  local answer = { status = reply.status, headers = reply.headers, body = reply.body, value = nil }
+  if answer.body and answer.body ~= "" then
+    local message
+    answer.value, message = decoder:decode(answer.body)
+    answer.problem = answer.value == nil and message or nil
+  end
+  return answer
+end
+
+-- The value of an answer and its pagination, or nil and the error.
+local function interpret(reader, parameters, answer, context)
+  if answer.status ~= 200 then
+    return nil, status_error(answer, context)
+  end
+  local operation, body = reader.operation, answer.value
+  local fault = envelope_fault(reader, answer, context)
+  if fault then
+    return nil, fault
+  end
+  local value, message = payload_of(reader, parameters, body.data)
+  local pagination
+  if operation.paginated then
+    pagination = body.pagination
+  end
+  if not message and pagination ~= nil then
+    message = shape.check(records.pagination, pagination, "pagination")
+  end
+  if message then
+    local err = protocol_error(answer, quote(context, message))
+    err.absent = lacks_list(operation, body.data) or nil
+    return nil, err
+  end
+  return value, pagination
+end
+
+-- A function that gives the payload and the pagination of a usual good body, or nothing. There is none without the core,
+-- and none for an operation that keeps nulls or whose payload has no shape.
+local function quick_reader(operation, envelope, decoder)
+  if not operation.data or operation.keeps_null or not decoder.reader then
+    return nil
+  end
+  local fields = tables.concat(envelope_fields[envelope], {
+    tables.merge(operation.data, { name = "data", required = true }),
+    operation.paginated and tables.merge(records.pagination, { name = "pagination" }) or nil,
+  })
+  return decoder:reader { type = "object", fields = fields }
 end
 
 local M = {}
 
+---The decoders of a client's answers. A member that occurs twice makes an answer invalid.
+---@param max_size? integer bytes of a body
+---@return riskscreen.Decoders
+function M.decoders(max_size)
+  return {
+    dropping = json.decoder { max_size = max_size, duplicates = "refuse" },
+    keeping = json.decoder { max_size = max_size, duplicates = "refuse", null = "keep" },
+  }
+end
+
 ---@class riskscreen.Reader how the replies to an operation are interpreted
 ---@field operation riskscreen.Operation
----@field envelope_error fun(body: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil
----@field payload fun(data: any, parameters: table): any, string|nil
+---@field extend? table the client's option
+---@field envelope_error fun(body: table, answer: riskscreen.Answer, context: riskscreen.Context): riskscreen.Error|nil
+---@field read? fun(body: string): any, table|nil
+---@field decoder riskscreen.json.Decoder
 
 ---@param operation riskscreen.Operation
 ---@param envelope? string in place of the operation's
 ---@param extend? table the client's option
+---@param decoders riskscreen.Decoders
 ---@return riskscreen.Reader
-function M.reader(operation, envelope, extend)
+function M.reader(operation, envelope, extend, decoders)
+  envelope = envelope or operation.envelope
   return {
     operation = operation,
-    envelope_error = envelope_error[envelope or operation.envelope],
-    payload = payload_reader(operation, extend),
+    extend = extend,
+    envelope_error = envelope_error[envelope],
+    read = quick_reader(operation, envelope, decoders.dropping),
+    decoder = operation.keeps_null and decoders.keeping or decoders.dropping,
   }
 end
 
@@ -332,44 +424,35 @@ end
 ---@return any value
 ---@return table|riskscreen.Error|nil
 function M.interpret(reader, parameters, reply, context)
-  if reply.status ~= 200 then
-    return nil, status_error(reply, context)
+  local read = reader.read
+  if read and reply.status == 200 and reply.body then
+    local data, pagination = read(reply.body)
+    if data ~= nil then
+      local value = settle(reader, parameters, data)
+      if value ~= nil then
+        return value, pagination
+      end
+    end
   end
-  local operation, body = reader.operation, reply.value
-  local fault = envelope_fault(reader, reply, context)
-  if fault then
-    return nil, fault
-  end
-  local value, message = reader.payload(body.data, parameters)
-  local pagination
-  if operation.paginated then
-    pagination = body.pagination
-  end
-  if not message and pagination ~= nil then
-    message = shape.check(records.pagination, pagination, "pagination")
-  end
-  if message then
-    local err = protocol_error(reply, quote(context, message))
-    err.absent = lacks_list(operation, body.data) or nil
-    return nil, err
-  end
-  return value, pagination
+  return interpret(reader, parameters, open(reply, reader.decoder), context)
 end
 
 ---The body of a reply that no operation describes, unless it reports a failure.
 ---@param reply riskscreen.Reply
 ---@param context riskscreen.Context
+---@param decoder riskscreen.json.Decoder
 ---@return any value
 ---@return riskscreen.Error|nil
-function M.raw(reply, context)
-  if reply.status ~= 200 then
-    return nil, status_error(reply, context)
+function M.raw(reply, context, decoder)
+  local answer = open(reply, decoder)
+  if answer.status ~= 200 then
+    return nil, status_error(answer, context)
   end
-  local body, err = body_of(reply, context)
+  local body, err = body_of(answer, context)
   if err then
     return nil, err
   elseif type(body) == "table" and body.success == false then
-    return nil, api_error(reply, context)
+    return nil, api_error(answer, context)
   end
   return body
 end

@@ -1,9 +1,7 @@
 -- Checks a decoded answer against its shape in records.lua. Unknown fields and unseen values of an enumeration pass;
 -- the policy gives them a meaning.
-local core = require "riskscreen.util.core"
 local decimal = require "riskscreen.util.decimal"
 local json = require "riskscreen.json"
-local tables = require "riskscreen.util.tables"
 
 local MAX_EXACT = 2 ^ 53 -- above this, doubles skip integers
 
@@ -46,6 +44,8 @@ local function has_type(kind, value)
   return type(value) == (kind == "integer" and "number" or kind)
 end
 
+---The fault of a value and its place inside the value; no fault for a good value.
+---@type fun(shape: riskscreen.Shape, value: any): string|nil, string|nil
 local check
 
 local function has_one(value, names)
@@ -114,21 +114,7 @@ function check(shape, value)
   return shape.decimal and select(2, decimal.check(value)) or nil, ""
 end
 
-local M = { is_object = is_object, is_integer = is_integer }
-
--- On PUC Lua the core accepts nearly every good value, with a third of the instructions (`./dev bench layers`).
-local is_good_of = core and not rawget(_G, "jit") and core.shape
-
----The check of a shape. It returns a fault and its place inside the value, or nothing for a good value.
----@type fun(shape: riskscreen.Shape): fun(value: any): string|nil, string|nil
-M.checker = tables.memoize(function(shape)
-  local is_good = is_good_of and is_good_of(shape)
-  return function(value)
-    if not (is_good and is_good(value)) then
-      return check(shape, value)
-    end
-  end
-end)
+local M = { is_object = is_object, is_integer = is_integer, fault = check }
 
 ---Checks a value against a shape.
 ---@param shape riskscreen.Shape
@@ -136,7 +122,7 @@ end)
 ---@param path string of the value, such as "data"
 ---@return string|nil message the fault and its place, such as "data.risks[3] must be an object"; nil for a good value
 function M.check(shape, value, path)
-  local fault, place = M.checker(shape)(value)
+  local fault, place = check(shape, value)
   return fault and path .. place .. " " .. fault
 end
 

@@ -1,11 +1,8 @@
 -- The in-process transport and clock of a sandbox client. The transport hands requests to a service without a socket.
--- It encodes and decodes the bodies, and a fault ends as it would on a network.
-local json = require "riskscreen.json"
+-- A fault ends as it would on a network.
 local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-
-local EXCERPT = 200 -- bytes
 
 local function failure(kind, message)
   return nil, { kind = kind, message = message, sent = true }
@@ -22,30 +19,6 @@ local function duration(response)
     return fault.delay + math.max(0, math.ceil(#response.body / fault.bytes) - 1) * fault.every
   end
   return fault.delay
-end
-
-local decoder = json.decoder { duplicates = "refuse" }
-local null_decoder = json.decoder { duplicates = "refuse", null = "keep" }
-
-local function reply_of(response, elapsed, keep_null)
-  local body = response.body
-  local reply = {
-    status = response.status,
-    headers = response.headers,
-    size = #body,
-    http_version = "1.1",
-    times = { total = elapsed },
-  }
-  if body ~= "" then
-    local value, message = (keep_null and null_decoder or decoder):decode(body)
-    if value == nil then
-      reply.invalid = { message = message }
-      reply.excerpt = body:sub(1, EXCERPT)
-    else
-      reply.value = value
-    end
-  end
-  return reply
 end
 
 local M = {}
@@ -76,7 +49,13 @@ function M.new(service, sleep)
       local missing = #response.body - response.fault.bytes
       return failure("network", ("the connection ended with %d bytes of the body missing"):format(missing))
     end
-    return reply_of(response, wait, request.keep_null)
+    return {
+      status = response.status,
+      headers = response.headers,
+      body = response.body,
+      http_version = "1.1",
+      times = { total = wait },
+    }
   end
 end
 

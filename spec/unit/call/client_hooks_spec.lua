@@ -90,7 +90,8 @@ describe("the hooks of a client", function()
   end)
 
   it("get the status, the size and the times of an answer", function()
-    local reply = recorder.reply(503)
+    local reply = recorder.page(503, ("x"):rep(100))
+    reply.http_version = "1.1"
     reply.times = { name_lookup = 0.01, connect = 0.02, tls = 0.03, first_byte = 0.1, total = 0.2 }
     local scene = plans.new({ { 0.2, reply } }, { on = noting(), retry = false })
     scene.risk()

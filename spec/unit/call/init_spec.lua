@@ -659,7 +659,7 @@ describe("a client's statistics", function()
     assert.near(0.35, stats.latency.calls.max, 1e-9)
     assert.near(0.2, stats.latency.requests.max, 1e-9)
     assert.is_true(stats.bytes_sent > 10)
-    assert.equal(400, stats.bytes_received)
+    assert.equal(#answer()[2].body, stats.bytes_received)
   end)
 
   it("count the duration of each request, also where it is that of its call", function()

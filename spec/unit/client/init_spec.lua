@@ -1,4 +1,5 @@
 local client = require "riskscreen.client"
+local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
 local recorder = require "spec.support.recorder"
 local samples = require "spec.support.samples"
@@ -138,6 +139,12 @@ describe("a client", function()
     assert.equal(KEY, requests[1].headers["X-Access-Key"])
   end)
 
+  it("keeps null members in the answer to such a request only where it is asked", function()
+    local mine = answering(recorder.page(200, '{"a":null,"b":1}'))
+    assert.same({ b = 1 }, (mine:request("GET", "/new")))
+    assert.same({ a = json.null, b = 1 }, (mine:request("GET", "/new", { keep_null = true })))
+  end)
+
   it("does not change the caller's tables", function()
     local mine = answering(success(operations.by_name.listAddressEntities))
     local parameters = { addresses = { samples.address, samples.other_address }, network = "eth" }
@@ -214,7 +221,8 @@ describe("an error", function()
     ["a failure of an unknown kind"] = { nil, { kind = "bad luck", message = "x" } },
     ["a text for a failure"] = { nil, "it broke" },
     ["a reply without a status"] = { { headers = {} } },
-    ["a reply without headers"] = { { status = 200, value = {} } },
+    ["a reply without headers"] = { { status = 200, body = "{}" } },
+    ["a reply whose body is decoded"] = { { status = 200, headers = {}, body = {} } },
     ["true"] = { true },
   } do
     it("is a protocol error when a transport returns " .. what, function()

@@ -190,60 +190,30 @@ describe("a transfer", function()
     assert.equal(0, times.tls)
   end)
 
-  it("decodes its body", function()
-    local _, _, transfer = exchange({}, { 200, nil, '{"a":[1,2,{"b":"c"}]}' })
-    assert.same({ a = { 1, 2, { b = "c" } } }, transfer:decode())
-  end)
-
-  it("gives the decoded body of a 200 with its size, and closes", function()
-    local _, _, transfer = exchange({}, { 200, nil, '{"a":[1]}' })
-    local value, size = transfer:take()
-    assert.same({ { a = { 1 } }, 9 }, { value, size })
+  it("gives the body of a 200, and closes", function()
+    local _, _, transfer = exchange({}, { 200, nil, ' {"a":[1]}' })
+    assert.same({ ' {"a":[1]}' }, { transfer:take() })
     assert.has_error(function()
       transfer:body()
     end, "the transfer is closed")
   end)
 
-  it("gives the text of the body with the decoded one", function()
-    local _, _, transfer = exchange({}, { 200, nil, ' {"a":[1]}' })
-    assert.same({ { a = { 1 } }, 10, ' {"a":[1]}' }, { transfer:take("text") })
-  end)
-
   it("gives a head, from which headers and times are made later", function()
-    local _, _, transfer = exchange({}, { 200, { ["X-One"] = "a" }, "[]" })
-    local _, size, head = transfer:take "head"
+    local _, _, transfer = exchange({}, { 200, { ["X-One"] = "a" }, "" })
+    local body, head = transfer:take(true)
     local headers, times = core.details(head)
-    assert.same({ 2, "a" }, { size, headers["x-one"] })
+    assert.same({ "", "a" }, { body, headers["x-one"] })
     assert.is_true(times.total > 0)
     assert.has_error(function()
       core.details "x-one: a"
     end)
   end)
 
-  it("stays open where take gives nothing: another status, no JSON, no body", function()
-    for _, answer in ipairs({ { 404, nil, "{}" }, { 200, nil, "{" }, { 200, nil, "" } }) do
-      local _, _, transfer = exchange({}, answer)
-      assert.is_nil(transfer:take())
-      assert.equal(answer[1], transfer:result().status)
-      assert.equal(answer[3], transfer:body())
-    end
-  end)
-
-  it("decodes with its origin's decoder", function()
-    local url = serve(function(request)
-      request:respond(200, nil, '{"a":null}')
-    end)
-    local transfer = send(origin_of(url, { decoder = core.decoder({ null = "keep" }) }))
-    drive:result(transfer)
-    assert.equal(core.null, transfer:decode().a)
-  end)
-
-  it("returns the position of the fault in a body that is not JSON", function()
-    local _, _, transfer = exchange({}, { 200, nil, "<html>" })
-    local value, message, position = transfer:decode()
-    assert.is_nil(value)
-    assert.is_string(message)
-    assert.equal(1, position)
+  it("stays open where take gives nothing, for another status", function()
+    local _, _, transfer = exchange({}, { 404, nil, "{}" })
+    assert.is_nil(transfer:take())
+    assert.equal(404, transfer:result().status)
+    assert.equal("{}", transfer:body())
   end)
 
   it("completes HEAD without waiting for a body", function()
@@ -494,7 +464,6 @@ describe("an origin", function()
       { concurrency = 1.5 },
       { http_version = "3" },
       { compression = "yes" },
-      { decoder = {} },
       { verify = false },
       { user_agent = "a\0b" },
     }) do
@@ -585,7 +554,7 @@ describe("a result", function()
     local _, _, transfer = exchange({})
     transfer:close()
     transfer:close()
-    for _, method in ipairs({ "result", "body", "decode" }) do
+    for _, method in ipairs({ "result", "body" }) do
       assert.has_error(function()
         transfer[method](transfer)
       end, "the transfer is closed")
@@ -595,7 +564,7 @@ describe("a result", function()
   it("is refused after the loop is closed", function()
     local _, _, transfer = exchange({})
     loop:close()
-    for _, method in ipairs({ "done", "result", "body", "decode" }) do
+    for _, method in ipairs({ "done", "result", "body" }) do
       assert.has_error(function()
         transfer[method](transfer)
       end, "the loop is closed")
@@ -1194,11 +1163,11 @@ describe("a loop with transfers in flight", function()
     assert.equal("kept", drive.finished[1]:body())
   end)
 
-  it("can be collected while one of them is decoded", function()
+  it("can be collected while one of them is read", function()
     local _, _, transfer = exchange({}, { 200, nil, "[1,[2,[3]]]" })
     loop, drive.finished = nil, {}
     collectgarbage()
-    assert.same({ 1, { 2, { 3 } } }, transfer:decode())
+    assert.equal("[1,[2,[3]]]", transfer:body())
   end)
 end)
 

@@ -5,6 +5,8 @@ local recorder = require "spec.support.recorder"
 local response = require "riskscreen.interface.response"
 local samples = require "spec.support.samples"
 
+local decoders = response.decoders()
+
 local context = {
   clock = function()
     return 0
@@ -21,7 +23,12 @@ local entities = operations.by_name.listAddressEntities
 local function changed(operation, change, parameters)
   local given, body = samples.of(operation)
   change(body)
-  return response.interpret(response.reader(operation), parameters or given, recorder.reply(200, body), context)
+  return response.interpret(
+    response.reader(operation, nil, nil, decoders),
+    parameters or given,
+    recorder.reply(200, body),
+    context
+  )
 end
 
 local function refused(kind, value, err)

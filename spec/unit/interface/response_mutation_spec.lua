@@ -9,6 +9,8 @@ local samples = require "spec.support.samples"
 
 local ROUNDS = random.rounds(400)
 
+local decoders = response.decoders()
+
 local context = {
   clock = function()
     return 0
@@ -19,7 +21,12 @@ local context = {
 }
 
 local function interpret(operation, parameters, body)
-  return response.interpret(response.reader(operation), parameters, recorder.reply(200, body), context)
+  return response.interpret(
+    response.reader(operation, nil, nil, decoders),
+    parameters,
+    recorder.reply(200, body),
+    context
+  )
 end
 
 local function published()

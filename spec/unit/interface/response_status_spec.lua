@@ -7,6 +7,8 @@ local samples = require "spec.support.samples"
 
 local NOW = 784111777 -- Sun, 06 Nov 1994 08:49:37 GMT
 
+local decoders = response.decoders()
+
 local context = {
   clock = function()
     return NOW
@@ -19,7 +21,7 @@ local context = {
 local risk = operations.by_name.getAddressRisk
 
 local function interpret(reply)
-  return response.interpret(response.reader(risk), (samples.of(risk)), reply, context)
+  return response.interpret(response.reader(risk, nil, nil, decoders), (samples.of(risk)), reply, context)
 end
 
 local function refused(kind, value, err)

@@ -1,5 +1,4 @@
--- The checks of answers, in Lua and in the core, give what the reference gives, for good answers and for damaged ones.
-local core = require "riskscreen.util.core"
+-- The checks of answers give what the reference gives, for good answers and for damaged ones.
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
 local random = require "spec.support.random"
@@ -103,8 +102,6 @@ end
 
 describe("the check of a shape", function()
   for _, case in ipairs(cases) do
-    local is_good = core and core.shape(case.shape)
-
     it("agrees with the reference about " .. case.name, function()
       assert.is_nil(shape.check(case.shape, case.make(), "data"))
       local generator = random.new(7)
@@ -118,31 +115,9 @@ describe("the check of a shape", function()
         end
         local message = reference(case.shape, root.data, "data")
         assert.equal(message, (shape.check(case.shape, root.data, "data")))
-        -- LuaJIT does not ask the core.
-        assert.is_falsy(message and is_good and is_good(root.data))
         refused = refused + (message and 1 or 0)
       end
       assert.is_true(refused > ROUNDS / 10)
-    end)
-  end
-
-  if core then
-    it("is that of the core for a usual answer, and for one without risks", function()
-      local is_good = core.shape(records.risk_assessment)
-      local answer = { time = 1767225600000, address = "0x1", network = "eth", whitelist = false }
-      for _, risks in ipairs { { { riskLevel = "low", riskType = "scam" } }, json.empty_array() } do
-        answer.risks = risks
-        assert.is_true(is_good(answer))
-      end
-      assert.is_true(is_good { address = "0x1", network = "eth" })
-    end)
-
-    it("leaves unusual tables to the check in Lua", function()
-      local is_good = core.shape(records.risk_assessment)
-      local behind = setmetatable({}, { __index = { address = "0x1", network = "eth" } })
-      assert.is_false(is_good(behind))
-      assert.is_false(is_good { address = "0x1", network = "eth", risks = {} })
-      assert.is_nil(core.shape(records.transaction_result))
     end)
   end
 

@@ -186,7 +186,7 @@ describe("json without lua-cjson", function()
         transport = function(request)
           local page = tonumber(request.target:match "page=(%d+)")
           local data = page == 2 and '[{"address":"0x1","createdAt":12,"risks":[]}]' or "[]"
-          return { status = 200, headers = {}, value = json.decode('{"success":true,"code":1,"data":' .. data .. "}") }
+          return { status = 200, headers = {}, body = '{"success":true,"code":1,"data":' .. data .. "}" }
         end,
       }
       local items = assert(client.blacklist:all { page = 2 })

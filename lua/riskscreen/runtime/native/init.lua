@@ -2,7 +2,6 @@
 local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
-local EXCERPT = 200 -- bytes of a body that is not JSON
 local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
 
 local function new_origin(settings)
@@ -20,7 +19,6 @@ local function new_origin(settings)
     client_key = settings.client_key,
     unix_socket = settings.unix_socket,
     user_agent = settings.user_agent or ("riskscreen/" .. core.version),
-    decoder = core.decoder { max_size = settings.max_response_size, duplicates = "refuse" },
   }
 end
 
@@ -32,28 +30,13 @@ local function lines_of(headers, key)
   return lines
 end
 
-local function decode(transfer, keep_null, max_size)
-  if keep_null then
-    return core.decoder({ max_size = max_size, duplicates = "refuse", null = "keep" }):decode(transfer:body())
-  end
-  return transfer:decode()
-end
-
--- The reply of a finished transfer. The body is decoded from the receive buffer, unless nulls are kept.
-local function reply_of(transfer, request, max_size)
+-- The reply of a finished transfer.
+local function reply_of(transfer)
   local reply, failure = transfer:result()
-  if not reply then
-    return nil, failure
+  if reply then
+    reply.body = transfer:body()
   end
-  if reply.size > 0 then
-    local value, message = decode(transfer, request.keep_null, max_size)
-    if value == nil then
-      reply.invalid = { message = message }
-      reply.excerpt = transfer:body():sub(1, EXCERPT)
-    end
-    reply.value = value
-  end
-  return reply
+  return reply, failure
 end
 
 -- A 200 whose headers and times are made when one of them is read. Nearly no caller reads them, and they cost a
@@ -132,11 +115,11 @@ end
 
 ---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
 ---and tasks go on meanwhile. The arguments after the request are those that differ between the requests of a call: they
----need no table of their own. With `rest` a 200 has its text in place of headers and times, or makes them when they are
----read.
+---need no table of their own. With `rest` a 200 has no headers and times, or makes them when they are read.
+
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----rest?: "text"|"head", target?: string): riskscreen.Reply|nil, table|nil
+---rest?: "none"|"head", target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
   local last_headers, last_key -- nearly all requests have the headers of the last one
@@ -156,15 +139,15 @@ function M.transport(settings)
       transfer = origin:send(options)
     end
     scheduler.await(transfer)
-    if rest and not request.keep_null then
-      local value, size, text = transfer:take(rest)
-      if value ~= nil and rest == "text" then
-        return { status = 200, value = value, size = size, text = text }
-      elseif value ~= nil then
-        return setmetatable({ status = 200, value = value, size = size, head = text }, Reply)
+    if rest then
+      local body, head = transfer:take(rest == "head")
+      if head then
+        return setmetatable({ status = 200, body = body, head = head }, Reply)
+      elseif body then
+        return { status = 200, body = body }
       end
     end
-    local reply, failure = reply_of(transfer, request, settings.max_response_size)
+    local reply, failure = reply_of(transfer)
     transfer:close()
     return reply, failure
   end
@@ -173,7 +156,7 @@ end
 ---Fetches a body as it is, such as a file.
 ---@param settings table as for `transport`
 ---@param request { target: string, headers: table<string, string>, timeout: number }
----@return table|nil reply with `text`
+---@return riskscreen.Reply|nil
 ---@return table|nil failure
 function M.fetch(settings, request)
   local transfer = new_origin(settings):send {
@@ -183,10 +166,7 @@ function M.fetch(settings, request)
     timeout = request.timeout,
   }
   scheduler.await(transfer)
-  local reply, failure = transfer:result()
-  if reply then
-    reply.text = transfer:body()
-  end
+  local reply, failure = reply_of(transfer)
   transfer:close()
   return reply, failure
 end

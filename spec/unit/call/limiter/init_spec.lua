@@ -446,7 +446,7 @@ describe("the cap of a day of a client", function()
       or function()
         sent = sent + 1
         riskscreen.sleep(options.hedge and 0.004 or 0)
-        return { status = 500, headers = {}, value = {} }
+        return { status = 500, headers = {}, body = "{}" }
       end
     local client = riskscreen.new(options)
     return client, function()

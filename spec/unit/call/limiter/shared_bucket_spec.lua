@@ -430,7 +430,7 @@ describe("a client with a shared rate limit", function()
       retry = false,
       transport = function()
         answered = answered + 1
-        return { status = 200, headers = {}, size = 2, value = {} }
+        return { status = 200, headers = {}, body = "{}" }
       end,
     }
   end

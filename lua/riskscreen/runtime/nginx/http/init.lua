@@ -1,33 +1,13 @@
--- The HTTP/1.1 client of the nginx runtime: one request over a cosocket, from its fields to a decoded reply. Only nginx
+-- The HTTP/1.1 client of the nginx runtime: one request over a cosocket, from its fields to a reply. Only nginx
 -- can load this module.
 local connection = require "riskscreen.runtime.nginx.http.connection"
 local head = require "riskscreen.runtime.nginx.http.head"
-local json = require "riskscreen.json"
 local peers = require "riskscreen.runtime.nginx.http.peer"
 local request_text = require "riskscreen.runtime.nginx.http.request_text"
 local response = require "riskscreen.runtime.nginx.http.response"
 local version = require "riskscreen.version"
 
 local now = require("riskscreen.runtime.nginx.clock").now
-local sub = string.sub
-
-local EXCERPT = 200 -- bytes of a body that is not JSON
-
-local function new_reply(its_head, body, times, decoder)
-  local reply = { status = its_head.status, headers = its_head.headers, size = #body, value = nil }
-  if times then
-    reply.http_version, reply.times = its_head.http_version, times
-  end
-  if body ~= "" then
-    local value, message = decoder:decode(body)
-    if value == nil then
-      reply.invalid = { message = message }
-      reply.excerpt = sub(body, 1, EXCERPT)
-    end
-    reply.value = value
-  end
-  return reply
-end
 
 -- The peer and the certificate of a client, or nil and the problem of its settings.
 local function prepare(settings)
@@ -52,15 +32,13 @@ end
 ---request are those that differ between the requests of a call: they need no table of their own.
 ---@param settings table a client's checked options without a `problem`
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----rest?: "text"|"head", target?: string): riskscreen.Reply|nil, table|nil
+---rest?: "none"|"head", target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local kept_peer, fresh_peer = assert(prepare(settings)), peers.of(settings, true)
   fresh_peer.identity = kept_peer.identity
   local write = request_text.writer(kept_peer, settings.user_agent or ("riskscreen/" .. version))
   local parse = head.parser()
   local limit = settings.max_response_size
-  local decoder = json.decoder { max_size = limit, duplicates = "refuse" }
-  local null_decoder = json.decoder { max_size = limit, duplicates = "refuse", null = "keep" }
 
   -- Sends once. The failure of a pooled connection that was dead before anything of an answer came says so.
   return function(request, key, timeout, connect_timeout, fresh, rest, target)
@@ -75,7 +53,7 @@ function M.transport(settings)
       started,
       timeout or request.timeout,
       connect_timeout or request.connect_timeout,
-      rest ~= "text"
+      rest ~= "none"
     )
     if not open then
       return nil, failure
@@ -89,7 +67,13 @@ function M.transport(settings)
       failure.dead_connection = open.reused and failure.kind == "network" and failure.phase == "first_byte" or nil
       return nil, failure
     end
-    return new_reply(its_head, body, open.times, request.keep_null and null_decoder or decoder)
+    return {
+      status = its_head.status,
+      headers = its_head.headers,
+      body = body,
+      http_version = open.times and its_head.http_version,
+      times = open.times,
+    }
   end
 end
 
