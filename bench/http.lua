@@ -39,7 +39,7 @@ end
 local HEADERS = { "X-Access-Key: " .. KEY, "Accept: application/json" }
 
 local function send(origin, target)
-  return origin:send({ method = "GET", target = target, headers = HEADERS, timeout = 10 })
+  return origin:send("GET", target, HEADERS, 10, nil, nil, false, true)
 end
 
 local function run_calls(loop, origin, target, count)
@@ -77,7 +77,7 @@ end
 -- Requests over TLS, each on a new connection.
 local function run_connections(loop, origin)
   for _ = 1, CONNECTIONS do
-    local transfer = origin:send({ target = "/", timeout = 10, fresh = true })
+    local transfer = origin:send("GET", "/", nil, 10, nil, nil, true)
     while not transfer:done() do
       loop:step()
     end

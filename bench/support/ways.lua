@@ -53,7 +53,7 @@ local function origin()
 end
 
 local function send(to, number)
-  return to:send({ method = "GET", target = target_of(number), headers = HEADERS, timeout = 10 })
+  return to:send("GET", target_of(number), HEADERS, 10, nil, nil, false, true)
 end
 
 -- A way whose lookups come one after another.

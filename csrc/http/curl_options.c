@@ -74,7 +74,6 @@ static CURLcode set_strings(CURL *easy, const struct rsc_origin_options *options
         /* OpenSSL would ask at the terminal for the pass phrase of a key, and block the program. */
         {CURLOPT_KEYPASSWD, options->client_cert != NULL ? "" : NULL},
         {CURLOPT_UNIX_SOCKET_PATH, options->unix_socket},
-        {CURLOPT_USERAGENT, options->user_agent},
         {CURLOPT_ACCEPT_ENCODING, options->compression ? RSC_ENCODING : NULL},
     };
     CURLcode code = set_authorities(easy, options->ca_file);

@@ -39,7 +39,7 @@ struct rsc_origin_options {
     size_t max_headers;   /* bytes */
     enum rsc_http_version http_version;
     bool compression;
-    const char *proxy, *ca_file, *client_cert, *client_key, *unix_socket, *user_agent;
+    const char *proxy, *ca_file, *client_cert, *client_key, *unix_socket;
 };
 
 #define RSC_SHARD_HANDLES  32                            /* handles of a shard with its own connections */

@@ -108,7 +108,7 @@ static void finish(struct rsc_transfer *transfer) {
     rsc_operation_finish(&transfer->operation);
 }
 
-static void succeed(struct rsc_transfer *transfer) {
+static void note_times(struct rsc_transfer *transfer) {
     struct rsc_handle *handle = transfer->handle;
     struct rsc_response *response = &transfer->outcome.response;
     double waited = (double)(transfer->launched_at - transfer->sent_at) / RSC_NS_PER_S;
@@ -117,7 +117,12 @@ static void succeed(struct rsc_transfer *transfer) {
     response->tls = since_sent(waited, time_of(handle, CURLINFO_APPCONNECT_TIME_T));
     response->first_byte = since_sent(waited, time_of(handle, CURLINFO_STARTTRANSFER_TIME_T));
     response->total = (double)(rsc_now() - transfer->sent_at) / RSC_NS_PER_S;
+}
 
+static void succeed(struct rsc_transfer *transfer) {
+    if (transfer->timed) {
+        note_times(transfer);
+    }
     /* The next response probably has a similar size. The maximum decays slowly. */
     size_t *typical = &transfer->origin->typical_size;
     size_t size = transfer->received.length < RSC_TYPICAL_SIZE_MAX ? transfer->received.length : RSC_TYPICAL_SIZE_MAX;

@@ -37,6 +37,7 @@ struct rsc_request {
     struct rsc_text method, target, body;
     struct rsc_headers *headers;
     bool has_body;
+    bool timed;           /* the times of the response are wanted */
     bool fresh;           /* use a new connection */
     uint64_t timeout;     /* ns */
     long connect_timeout; /* ms */
@@ -54,7 +55,7 @@ struct rsc_transfer {
 
     const char *method, *target, *body;
     size_t body_length;
-    bool has_body, fresh;
+    bool has_body, fresh, timed;
     uint64_t timeout;     /* ns */
     long connect_timeout; /* ms */
     struct rsc_headers *headers;

@@ -62,6 +62,7 @@ void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin,
     transfer->origin = origin;
     rsc_buffer_init(&transfer->received, origin->max_headers + origin->max_body);
     transfer->fresh = request->fresh;
+    transfer->timed = request->timed;
     transfer->timeout = request->timeout;
     transfer->connect_timeout = request->connect_timeout;
     rsc_headers_refer(&transfer->headers, request->headers);

@@ -27,7 +27,8 @@ void rsc_transfer_register(lua_State *L);
 /* loop:origin { … } */
 int rsc_origin_new(lua_State *L);
 
-/* origin:send { … } */
+/* origin:send(method, target, headers, timeout, connect_timeout, body, fresh, untimed). Only the first two and
+ * `timeout` must be there. Nobody reads the times of an `untimed` response. */
 int rsc_transfer_new(lua_State *L);
 
 /* Raises if the loop is closed, or that of a parent process. */

@@ -4,7 +4,7 @@
 #include "lua/options.h"
 
 struct values {
-    const char *base_url, *proxy, *ca_file, *client_cert, *client_key, *unix_socket, *user_agent;
+    const char *base_url, *proxy, *ca_file, *client_cert, *client_key, *unix_socket;
     int64_t concurrency, max_body, max_headers;
     double connect_timeout;
     int http_version;
@@ -31,7 +31,6 @@ static const struct rsc_option options[] = {
     {"client_cert", RSC_OPTION_TEXT, offsetof(struct values, client_cert), 0, 0, NULL},
     {"client_key", RSC_OPTION_TEXT, offsetof(struct values, client_key), 0, 0, NULL},
     {"unix_socket", RSC_OPTION_TEXT, offsetof(struct values, unix_socket), 0, 0, NULL},
-    {"user_agent", RSC_OPTION_TEXT, offsetof(struct values, user_agent), 0, 0, NULL},
 };
 
 /* Gives the origin at the top the list that it and its transfers own. */
@@ -69,7 +68,6 @@ int rsc_origin_new(lua_State *L) {
         .client_cert = values.client_cert,
         .client_key = values.client_key,
         .unix_socket = values.unix_socket,
-        .user_agent = values.user_agent,
     };
     rsc_lua_get_uservalue(L, 1);
     int registry = lua_gettop(L);

@@ -16,12 +16,12 @@ static const char *const type_names[] = {"string", "boolean", "number", "integer
 struct node {
     enum type type;
     bool required;
-    int first, count;  /* children */
+    int first, count;         /* children */
     uint64_t required_fields; /* bits of an object's fields, in order */
     double minimum;
     const char *literal; /* the text that it must be, or NULL */
     size_t literal_size;
-    int result; /* of an outermost field: its number among the results; else 0 */
+    int result;          /* of an outermost field: its number among the results; else 0 */
     struct rsc_key name; /* and the usual size of its table */
 };
 
@@ -49,8 +49,8 @@ static bool compile_list(lua_State *L, struct reader *reader, int names, struct 
     for (int i = 0; compiled && i < count; i++) {
         struct node *child = &reader->nodes[parent->first + i];
         lua_rawgeti(L, -1, i + 1);
-        compiled = compile(L, reader, names, parent->first + i, depth) &&
-                   (parent->type != OBJECT || child->name.size > 0);
+        compiled =
+            compile(L, reader, names, parent->first + i, depth) && (parent->type != OBJECT || child->name.size > 0);
         lua_pop(L, 1);
         if (child->required) {
             parent->required_fields |= UINT64_C(1) << i;

@@ -16,6 +16,6 @@ bool rsc_reader_new(lua_State *L, int shape);
  * has the reader's names. Returns their count; 0 if the text has not the shape or is unusual: a name with an escape, an
  * outermost member without a field, an unknown null member. Then any number of values are on the stack. Raises if Lua
  * runs out of memory. */
-int rsc_reader_run(struct rsc_builder *builder, void *reader, int names);
+int rsc_reader_run(struct rsc_builder *builder, void *userdata, int names);
 
 #endif

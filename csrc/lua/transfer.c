@@ -5,7 +5,7 @@
 #include "lua/loop.h"
 #include "lua/options.h"
 
-#define TIMEOUT_DEFAULT 30 /* seconds */
+#define TIMEOUT_MIN 0.001 /* seconds */
 
 /* The userdata. `transfer` comes last because the copied request follows it in memory. */
 struct object {
@@ -14,21 +14,8 @@ struct object {
     struct rsc_transfer transfer;
 };
 
-struct values {
-    struct rsc_text method, target, body;
-    double timeout, connect_timeout;
-    bool fresh;
-};
-
-static const struct rsc_option options[] = {
-    {"method", RSC_OPTION_BYTES, offsetof(struct values, method), 0, 0, NULL},
-    {"target", RSC_OPTION_BYTES, offsetof(struct values, target), 0, 0, NULL},
-    {"headers", RSC_OPTION_OTHER, 0, 0, 0, NULL},
-    {"body", RSC_OPTION_BYTES, offsetof(struct values, body), 0, 0, NULL},
-    {"timeout", RSC_OPTION_SECONDS, offsetof(struct values, timeout), 0.001, RSC_TIMEOUT_MAX, NULL},
-    {"connect_timeout", RSC_OPTION_SECONDS, offsetof(struct values, connect_timeout), 0.001, RSC_TIMEOUT_MAX, NULL},
-    {"fresh", RSC_OPTION_FLAG, offsetof(struct values, fresh), 0, 0, NULL},
-};
+/* The arguments of origin:send. */
+enum { ORIGIN = 1, METHOD, TARGET, HEADERS, TIMEOUT, CONNECT_TIMEOUT, BODY, FRESH, UNTIMED };
 
 /* Sending */
 
@@ -37,10 +24,10 @@ static int refuse_size(lua_State *L) {
                       RSC_REQUEST_BODY_MAX, RSC_REQUEST_TEXT_MAX);
 }
 
-/* Reads a line of the list at index 3. Its bytes stay valid as long as the list. */
+/* Reads a line of the list of headers. Its bytes stay valid as long as the list. */
 static struct rsc_text line_at(lua_State *L, size_t index) {
     struct rsc_text line = {NULL, 0};
-    lua_rawgeti(L, 3, (int)index + 1);
+    lua_rawgeti(L, HEADERS, (int)index + 1);
     if (lua_type(L, -1) == LUA_TSTRING) {
         line.bytes = lua_tolstring(L, -1, &line.length);
     }
@@ -48,7 +35,7 @@ static struct rsc_text line_at(lua_State *L, size_t index) {
     return line;
 }
 
-/* Whether the list at index 3 has the same lines as the last request. */
+/* Whether the list of headers has the same lines as the last request. */
 static bool same_headers(lua_State *L, const struct rsc_headers *headers, size_t count) {
     if (headers == NULL || headers->count != count) {
         return false;
@@ -62,7 +49,7 @@ static bool same_headers(lua_State *L, const struct rsc_headers *headers, size_t
     return true;
 }
 
-/* Checks the lines of the list at index 3 and copies them. Header values are secret, so messages give only a line's
+/* Checks the lines of the list of headers and copies them. Header values are secret, so messages give only a line's
  * index. */
 static struct rsc_headers *copy_headers(lua_State *L, const struct rsc_origin *origin, size_t count) {
     size_t bytes = 0;
@@ -89,10 +76,10 @@ static struct rsc_headers *copy_headers(lua_State *L, const struct rsc_origin *o
     return headers;
 }
 
-/* Returns the headers in the list at index 3, which may be nil. The origin owns them until its next request: no
+/* Returns the headers in the list, which may be nil. The origin owns them until its next request: no
  * finalizer may run before the transfer refers to them. */
 static struct rsc_headers *take_headers(lua_State *L, struct rsc_origin *origin) {
-    size_t count = lua_isnil(L, 3) ? 0 : (size_t)lua_rawlen(L, 3);
+    size_t count = lua_isnil(L, HEADERS) ? 0 : (size_t)lua_rawlen(L, HEADERS);
     if (!same_headers(L, origin->headers, count)) {
         struct rsc_headers *headers = copy_headers(L, origin, count);
         rsc_headers_refer(&origin->headers, headers);
@@ -101,43 +88,53 @@ static struct rsc_headers *take_headers(lua_State *L, struct rsc_origin *origin)
     return origin->headers;
 }
 
-/* Leaves the list of header lines, or nil, at index 3. */
-static void check_request(lua_State *L, const struct rsc_origin *origin, struct rsc_request *request) {
-    struct values values = {.method = {"GET", 3}, .timeout = TIMEOUT_DEFAULT, .connect_timeout = 0, .fresh = false};
-    rsc_options_read(L, 2, "request", options, sizeof options / sizeof *options, &values);
-    if (!rsc_request_method_valid(values.method)) {
-        luaL_error(L, "method must be upper-case letters");
-    }
-    if (!rsc_request_target_valid(values.target)) {
-        luaL_error(L, "target must begin with '/' and contain no spaces or control characters");
-    }
-    lua_getfield(L, 2, "headers");
-    if (!lua_isnil(L, 3) && !lua_istable(L, 3)) {
-        luaL_error(L, "headers must be a list of strings (got %s)", luaL_typename(L, 3));
-    }
-    *request = (struct rsc_request){
-        .method = values.method,
-        .target = values.target,
-        .body = values.body,
-        .has_body = values.body.bytes != NULL,
-        .fresh = values.fresh,
-        .timeout = rsc_seconds_to_ns(values.timeout),
-        .connect_timeout =
-            values.connect_timeout > 0 ? rsc_seconds_to_ms(values.connect_timeout) : origin->connect_timeout,
+static double check_timeout(lua_State *L, int index) {
+    double seconds = luaL_checknumber(L, index);
+    luaL_argcheck(L, seconds >= TIMEOUT_MIN && seconds <= RSC_TIMEOUT_MAX, index, "not from 0.001 to 86400 seconds");
+    return seconds;
+}
+
+static struct rsc_text check_text(lua_State *L, int index) {
+    struct rsc_text text = {NULL, 0};
+    luaL_checktype(L, index, LUA_TSTRING);
+    text.bytes = lua_tolstring(L, index, &text.length);
+    return text;
+}
+
+static struct rsc_request check_request(lua_State *L, const struct rsc_origin *origin) {
+    struct rsc_request request = {
+        .method = check_text(L, METHOD),
+        .target = check_text(L, TARGET),
+        .timeout = rsc_seconds_to_ns(check_timeout(L, TIMEOUT)),
+        .connect_timeout = origin->connect_timeout,
+        .has_body = !lua_isnil(L, BODY),
+        .fresh = lua_toboolean(L, FRESH) != 0,
+        .timed = lua_toboolean(L, UNTIMED) == 0,
     };
+    luaL_argcheck(L, rsc_request_method_valid(request.method), METHOD, "not upper-case letters");
+    luaL_argcheck(L, rsc_request_target_valid(request.target), TARGET,
+                  "does not begin with '/', or has spaces or control characters");
+    if (!lua_isnil(L, HEADERS)) {
+        luaL_checktype(L, HEADERS, LUA_TTABLE);
+    }
+    if (!lua_isnil(L, CONNECT_TIMEOUT)) {
+        request.connect_timeout = rsc_seconds_to_ms(check_timeout(L, CONNECT_TIMEOUT));
+    }
+    if (request.has_body) {
+        request.body = check_text(L, BODY);
+    }
+    return request;
 }
 
 int rsc_transfer_new(lua_State *L) {
     struct rsc_origin *origin = rsc_lua_check_self(L, RSC_ORIGIN_TYPE);
-    struct rsc_request request;
     if (rsc_loop_inherited(origin->loop)) {
         lua_pushnil(L);
         return 1;
     }
     rsc_lua_check_open(L, origin->loop);
-    luaL_checktype(L, 2, LUA_TTABLE);
-    lua_settop(L, 2);
-    check_request(L, origin, &request);
+    lua_settop(L, UNTIMED);
+    struct rsc_request request = check_request(L, origin);
     size_t size = rsc_request_size(&request);
     if (size == 0) {
         return refuse_size(L);
@@ -248,8 +245,10 @@ static void push_response(lua_State *L, const struct rsc_transfer *transfer) {
     lua_setfield(L, -2, "size");
     push_headers(L, transfer->received.data, transfer->head_size);
     lua_setfield(L, -2, "headers");
-    push_times(L, &transfer->outcome.response);
-    lua_setfield(L, -2, "times");
+    if (transfer->timed) {
+        push_times(L, &transfer->outcome.response);
+        lua_setfield(L, -2, "times");
+    }
 }
 
 static void push_failure(lua_State *L, const struct rsc_failure *failure) {

@@ -17,27 +17,26 @@
 
 #define FAILURES_MAX 100000
 
-static const char program[] =
-    "local core, url = ...\n"
-    "local loop = core.loop {}\n"
-    "local origin = loop:origin { base_url = url, concurrency = 2, user_agent = 'test' }\n"
-    "local transfers = {}\n"
-    "for i = 1, 4 do\n"
-    "  transfers[i] = origin:send { method = i % 2 == 0 and 'POST' or 'GET', target = '/' .. i,\n"
-    "    headers = { 'X-A: b', 'Content-Type: text/plain' }, body = i % 2 == 0 and 'body' or nil, timeout = 1 }\n"
-    "end\n"
-    "transfers[4]:cancel()\n"
-    "loop:timer(60):cancel()\n"
-    "loop:timer(0)\n"
-    "loop:watch(core.loop {}:pollfd(), 'r'):cancel()\n"
-    "for i = 1, 3 do\n"
-    "  while not transfers[i]:done() do loop:step(1) end\n"
-    "  if i == 2 then local _, head = transfers[i]:take(true); core.details(head)\n"
-    "  elseif transfers[i]:result() then transfers[i]:body() end\n"
-    "  transfers[i]:close()\n"
-    "end\n"
-    "while loop:next() do end\n"
-    "loop:stats()\n";
+static const char program[] = "local core, url = ...\n"
+                              "local loop = core.loop {}\n"
+                              "local origin = loop:origin { base_url = url, concurrency = 2 }\n"
+                              "local transfers = {}\n"
+                              "for i = 1, 4 do\n"
+                              "  transfers[i] = origin:send(i % 2 == 0 and 'POST' or 'GET', '/' .. i,\n"
+                              "    { 'X-A: b', 'Content-Type: text/plain' }, 1, nil, i % 2 == 0 and 'body' or nil)\n"
+                              "end\n"
+                              "transfers[4]:cancel()\n"
+                              "loop:timer(60):cancel()\n"
+                              "loop:timer(0)\n"
+                              "loop:watch(core.loop {}:pollfd(), 'r'):cancel()\n"
+                              "for i = 1, 3 do\n"
+                              "  while not transfers[i]:done() do loop:step(1) end\n"
+                              "  if i == 2 then local _, head = transfers[i]:take(true); core.details(head)\n"
+                              "  elseif transfers[i]:result() then transfers[i]:body() end\n"
+                              "  transfers[i]:close()\n"
+                              "end\n"
+                              "while loop:next() do end\n"
+                              "loop:stats()\n";
 
 static _Atomic long allocations, fail_at = -1, outstanding; /* the thread of a poller allocates, too */
 

@@ -32,14 +32,9 @@ function M.origin(url, more)
   return function(target, request)
     request = request or {}
     origin = origin or scheduler.loop():origin(settings)
-    local transfer = origin:send {
-      method = request.method or (request.body and "POST") or "GET",
-      target = target,
-      headers = request.headers or {},
-      body = request.body,
-      timeout = request.timeout or TIMEOUT,
-      connect_timeout = TIMEOUT,
-    }
+    local method = request.method or (request.body and "POST") or "GET"
+    local timeout = request.timeout or TIMEOUT
+    local transfer = origin:send(method, target, request.headers, timeout, TIMEOUT, request.body)
     scheduler.await(transfer)
     local reply, failure = transfer:result()
     if not reply then

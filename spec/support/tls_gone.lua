@@ -11,7 +11,7 @@ local origin = loop:origin({
 })
 
 local function result()
-  local transfer = origin:send({ target = "/", timeout = 20 })
+  local transfer = origin:send("GET", "/", nil, 20)
   while not transfer:done() do
     loop:step()
   end

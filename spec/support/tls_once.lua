@@ -10,7 +10,7 @@ local origin = drive.loop:origin({
   client_cert = os.getenv("CERT"),
   client_key = os.getenv("KEY"),
 })
-local result, failure = drive:result(origin:send({ target = "/", timeout = 20 }))
+local result, failure = drive:result(origin:send("GET", "/", nil, 20))
 if failure then
   print(("%s %s %s %s"):format(failure.kind, failure.phase, tostring(failure.sent), failure.message))
 else

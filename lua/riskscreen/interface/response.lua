@@ -368,8 +368,8 @@ local function interpret(reader, parameters, answer, context)
   return value, pagination
 end
 
--- A function that gives the payload and the pagination of a usual good body, or nothing. There is none without the core,
--- and none for an operation that keeps nulls or whose payload has no shape.
+-- A function that gives the payload and the pagination of a usual good body, or nothing. There is none without the
+-- core, and none for an operation that keeps nulls or whose payload has no shape.
 local function quick_reader(operation, envelope, decoder)
   if not operation.data or operation.keeps_null or not decoder.reader then
     return nil

@@ -1,3 +1,4 @@
+local by_names = require("spec.support.by_names")
 local core = require("riskscreen.core")
 local driver = require("spec.support.driver")
 local libcurl = require("spec.support.libcurl")
@@ -30,7 +31,7 @@ local function send(origin, request)
   for name, value in pairs(request or {}) do
     all[name] = value
   end
-  return origin:send(all)
+  return by_names.send(origin, all)
 end
 
 --- Returns the request as the server saw it, and the result.
@@ -286,16 +287,6 @@ describe("a transfer", function()
     assert.equal("none", encodings[2])
   end)
 
-  it("sends the origin's user agent", function()
-    local agent
-    local url = serve(function(request)
-      agent = request.headers["user-agent"]
-      request:respond(200)
-    end)
-    drive:result(send(origin_of(url, { user_agent = "riskscreen/test" })))
-    assert.equal("riskscreen/test", agent)
-  end)
-
   it("uses a Unix domain socket", function()
     local path = os.tmpname()
     os.remove(path)
@@ -465,7 +456,7 @@ describe("an origin", function()
       { http_version = "3" },
       { compression = "yes" },
       { verify = false },
-      { user_agent = "a\0b" },
+      { proxy = "a\0b" },
     }) do
       options.base_url = "http://127.0.0.1"
       assert.has_error(function()
@@ -509,7 +500,7 @@ describe("a request", function()
     it("with " .. name .. " as its target is refused", function()
       assert.error_matches(function()
         send(origin, { target = target })
-      end, "target must begin with")
+      end, "does not begin with '/'")
     end)
   end
 
@@ -517,14 +508,28 @@ describe("a request", function()
     for _, method in ipairs({ "", "GET /x HTTP/1.1\r\nA", "get", ("X"):rep(40) }) do
       assert.error_matches(function()
         send(origin, { method = method })
-      end, "method must be")
+      end, "not upper%-case letters")
     end
   end)
 
-  it("with unknown options is refused", function()
-    assert.error_matches(function()
-      send(origin, { tiemout = 1 })
-    end, "unknown request option 'tiemout' %(known: method, target, ")
+  it("with a timeout out of range or of another type is refused", function()
+    for _, timeout in ipairs({ 0, -1, 1e6, 0 / 0, "soon" }) do
+      assert.has_error(function()
+        send(origin, { timeout = timeout })
+      end)
+      assert.has_error(function()
+        send(origin, { connect_timeout = timeout })
+      end)
+    end
+    assert.equal(0, loop:stats().transfers)
+  end)
+
+  it("with a body, headers or a target of another type is refused", function()
+    for _, request in ipairs({ { body = {} }, { headers = "X: 1" }, { target = 1 }, { method = 1 } }) do
+      assert.error_matches(function()
+        send(origin, request)
+      end, "bad argument")
+    end
   end)
 
   it("with a header that is not a string is refused", function()
@@ -1180,7 +1185,7 @@ describe("the environment's proxies", function()
       local core = require("riskscreen.core")
       local server = require("riskscreen.server").new({})
       local loop = core.loop({})
-      local transfer = loop:origin({ base_url = "http://127.0.0.1:" .. server:port() }):send({ target = "/" })
+      local transfer = loop:origin({ base_url = "http://127.0.0.1:" .. server:port() }):send("GET", "/", nil, 30)
       while not transfer:done() do
         loop:step(0.01)
         server:step(0)

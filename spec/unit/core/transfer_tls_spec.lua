@@ -1,3 +1,4 @@
+local by_names = require("spec.support.by_names")
 local core = require("riskscreen.core")
 local driver = require("spec.support.driver")
 local peer = require("spec.support.peer")
@@ -62,7 +63,7 @@ local function send(origin, request)
   for name, value in pairs(request or {}) do
     all[name] = value
   end
-  return origin:send(all)
+  return by_names.send(origin, all)
 end
 
 local function answer_of(origin, request)

@@ -64,12 +64,8 @@ describe("a sandbox served over HTTP", function()
     end)
 
     local function send(fault)
-      return origin:send {
-        method = "GET",
-        target = TARGET,
-        headers = { "X-Access-Key: " .. server.access_key, fault and "X-Sandbox-Fault: " .. fault or nil },
-        timeout = 5,
-      }
+      local headers = { "X-Access-Key: " .. server.access_key, fault and "X-Sandbox-Fault: " .. fault or nil }
+      return origin:send("GET", TARGET, headers, 5)
     end
 
     -- Drives both sides until a transfer is over.

@@ -18,12 +18,13 @@ local function new_origin(settings)
     client_cert = settings.client_cert,
     client_key = settings.client_key,
     unix_socket = settings.unix_socket,
-    user_agent = settings.user_agent or ("riskscreen/" .. core.version),
   }
 end
 
-local function lines_of(headers, key)
-  local lines = { key and "X-Access-Key: " .. key }
+-- libcurl's own line of the User-Agent would cost twice as much.
+local function lines_of(settings, headers, key)
+  local lines = { "User-Agent: " .. (settings.user_agent or "riskscreen/" .. core.version) }
+  lines[2] = key and "X-Access-Key: " .. key
   for name, value in pairs(headers) do
     lines[#lines + 1] = name .. ": " .. value
   end
@@ -122,29 +123,28 @@ end
 ---rest?: "none"|"head", target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
-  local last_headers, last_key -- nearly all requests have the headers of the last one
-  local options = {} -- of the last request; the core copies them
+  local last_headers, last_key, lines -- nearly all requests have the headers of the last one
   return function(request, key, timeout, connect_timeout, fresh, rest, target)
     origin = origin or new_origin(settings)
     local headers = request.headers
     if headers ~= last_headers or key ~= last_key then
-      last_headers, last_key, options.headers = headers, key, lines_of(headers, key)
+      last_headers, last_key, lines = headers, key, lines_of(settings, headers, key)
     end
-    options.method, options.target, options.body = request.method, target or request.target, request.body
-    options.timeout, options.connect_timeout = timeout or request.timeout, connect_timeout or request.connect_timeout
-    options.fresh = fresh or request.fresh
-    local transfer = origin:send(options)
+    timeout, connect_timeout = timeout or request.timeout, connect_timeout or request.connect_timeout
+    fresh, target = fresh or request.fresh, target or request.target
+    local method, body, untimed = request.method, request.body, rest == "none"
+    local transfer = origin:send(method, target, lines, timeout, connect_timeout, body, fresh, untimed)
     if not transfer then -- the origin is that of a parent process
       origin = new_origin(settings)
-      transfer = origin:send(options)
+      transfer = origin:send(method, target, lines, timeout, connect_timeout, body, fresh, untimed)
     end
     scheduler.await(transfer)
     if rest then
-      local body, head = transfer:take(rest == "head")
+      local text, head = transfer:take(not untimed)
       if head then
-        return setmetatable({ status = 200, body = body, head = head }, Reply)
-      elseif body then
-        return { status = 200, body = body }
+        return setmetatable({ status = 200, body = text, head = head }, Reply)
+      elseif text then
+        return { status = 200, body = text }
       end
     end
     local reply, failure = reply_of(transfer)
@@ -159,12 +159,8 @@ end
 ---@return riskscreen.Reply|nil
 ---@return table|nil failure
 function M.fetch(settings, request)
-  local transfer = new_origin(settings):send {
-    method = "GET",
-    target = request.target,
-    headers = lines_of(request.headers),
-    timeout = request.timeout,
-  }
+  local origin = new_origin(settings)
+  local transfer = origin:send("GET", request.target, lines_of(settings, request.headers), request.timeout)
   scheduler.await(transfer)
   local reply, failure = reply_of(transfer)
   transfer:close()
