@@ -4,7 +4,6 @@ local access_key = require "riskscreen.call.access_key"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local identity = require "riskscreen.call.identity"
-local operator_transport = require "riskscreen.call.transport"
 local random = require "riskscreen.util.random"
 local response = require "riskscreen.interface.response"
 local retry = require "riskscreen.call.retry"
@@ -60,7 +59,7 @@ function M.new(settings, runtime, transport)
   local state = {
     settings = settings,
     runtime = runtime,
-    transport = owns_replies and transport or operator_transport(transport),
+    transport = owns_replies and transport or require "riskscreen.call.transport"(transport),
     owns_replies = owns_replies,
     shares_headers = owns_replies and runtime.shares_headers,
     clock = settings.clock or os.time,

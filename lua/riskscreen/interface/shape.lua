@@ -1,6 +1,5 @@
 -- Checks a decoded answer against its shape in records.lua. Unknown fields and unseen values of an enumeration pass;
 -- the policy gives them a meaning.
-local decimal = require "riskscreen.util.decimal"
 local json = require "riskscreen.json"
 
 local MAX_EXACT = 2 ^ 53 -- above this, doubles skip integers
@@ -111,7 +110,7 @@ function check(shape, value)
   elseif shape.minimum and value < shape.minimum then
     return ("must be at least %d (got %s)"):format(shape.minimum, tostring(value)), ""
   end
-  return shape.decimal and select(2, decimal.check(value)) or nil, ""
+  return shape.decimal and select(2, require("riskscreen.util.decimal").check(value)) or nil, ""
 end
 
 local M = { is_object = is_object, is_integer = is_integer, fault = check }

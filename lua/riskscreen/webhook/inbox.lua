@@ -232,9 +232,16 @@ local function refuse_failed(self, status, failure, event)
   return refuse(status, "the event could not be handled")
 end
 
+local function unprotected(fn, ...)
+  return true, fn(...)
+end
+
+-- PUC Lua 5.1 cannot wait inside pcall, as a store in Redis does. There the delivery fails with the store.
+local protected = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil and unprotected or pcall
+
 -- Calls a method of the store, which may be the operator's own. Nil and the reason where it fails.
 local function ask_store(self, method, id)
-  local ok, state, err = pcall(self.store[method], self.store, id)
+  local ok, state, err = protected(self.store[method], self.store, id)
   if ok then
     return state, err
   end

@@ -376,15 +376,6 @@ describe("client:screen_all", function()
     assert.equal(traceparent, requests[1].headers.traceparent)
   end)
 
-  it("asks again where a table of the transport shows more than its text has", function()
-    local risk = setmetatable({}, { __index = { riskLevel = "high", riskType = "hack", riskSource = "Provider" } })
-    local data = { address = clean.address, network = "eth", whitelist = false, risks = { risk } }
-    local client, requests = client_with(recorder.reply(200, { success = true, code = 1, data = data }))
-    local source = { clean.address, clean.address }
-    local first, second = unpack(collect(client:screen_all { source = source, network = "eth", concurrency = 1 }))
-    assert.same({ "block", "block", 2 }, { first.action, second.action, #requests })
-  end)
-
   it("makes repeats wait for the decision under way", function()
     local gate = riskscreen.spawn(function()
       riskscreen.sleep(0.005)

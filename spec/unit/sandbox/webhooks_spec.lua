@@ -266,7 +266,7 @@ describe("an inbox that listens", function()
     assert.equal(2, runs)
   end)
 
-  it("answers 500 and reports, whatever raises", function()
+  it("answers 500 and reports, whatever raises, or 503 where the store cannot claim", function()
     local tasks, told = require("riskscreen.runtime").tasks, {}
     local function tell(failure)
       told[#told + 1] = tostring(failure)
@@ -287,23 +287,25 @@ describe("an inbox that listens", function()
       error(select(2, lookup:await()), 0)
     end
     local raising = {
-      { store = closed, account = "a" },
-      { store = { claim = raise, complete = nothing, release = nothing } },
-      { store = { claim = new, complete = raise, release = nothing } },
-      { handlers = { other = raise }, store = { claim = new, complete = nothing, release = raise } },
+      { store = closed, account = "a", answers = 503 },
+      { store = { claim = raise, complete = nothing, release = nothing }, answers = 503 },
+      { store = { claim = new, complete = raise, release = nothing }, answers = 200 }, -- its event is handled
+      { handlers = { other = raise }, store = { claim = new, complete = nothing, release = raise }, reports = 2 },
       { handlers = { other = give_up } },
       { fetch = give_up },
       { verify = give_up },
     }
     for index, options in ipairs(raising) do
+      local answer, reports = options.answers or 500, options.reports or 1
       options.on_failure, options.accept_unauthenticated = tell, true
+      options.answers, options.reports = nil, nil
       told = {}
       local listener = keep(riskscreen.webhook.inbox(options):listen())
       closed:close()
       local delivered = event "w1"
       delivered.data.requestId = "r1"
-      assert.equal(500, post(listener.url, delivered))
-      assert.equal(1, #told, index)
+      assert.equal(answer, post(listener.url, delivered), index)
+      assert.equal(reports, #told, index)
     end
     tasks.report = report
   end)
