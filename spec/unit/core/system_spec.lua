@@ -87,6 +87,9 @@ describe("riskscreen.system", function()
   end)
 
   it("notes a signal, also one that comes twice at once, and is ended by a later one", function()
+    if os.getenv "LD_PRELOAD" then
+      return pending "the shell's programs do not end under a sanitizer that is loaded into them"
+    end
     local program = [[local s = require "riskscreen.system"; s.catch_end(); print(); io.stdout:flush()
       while not s.ending() do end; print(s.ending()); io.stdout:flush(); while true do end]]
     file:write(program)
