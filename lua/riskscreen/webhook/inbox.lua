@@ -150,6 +150,7 @@ end
 ---@field private authenticate fun(delivery: riskscreen.Delivery): integer|nil, string|nil
 ---@field private handlers table<string, function>
 ---@field private store riskscreen.WebhookStore
+---@field private protected fun(fn: function, ...): boolean, ... calls a method of the store
 ---@field private settings { fetch?: function, verify?: function, on_failure: function }
 local Inbox = {}
 Inbox.__index = Inbox
@@ -236,12 +237,12 @@ local function unprotected(fn, ...)
   return true, fn(...)
 end
 
--- PUC Lua 5.1 cannot wait inside pcall, as a store in Redis does. There the delivery fails with the store.
-local protected = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil and unprotected or pcall
+-- PUC Lua 5.1 cannot wait inside pcall, as a store in Redis does. The library's own stores return their failures.
+local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
 
 -- Calls a method of the store, which may be the operator's own. Nil and the reason where it fails.
 local function ask_store(self, method, id)
-  local ok, state, err = protected(self.store[method], self.store, id)
+  local ok, state, err = self.protected(self.store[method], self.store, id)
   if ok then
     return state, err
   end
@@ -380,6 +381,7 @@ function M.assemble(settings, handled, awaited)
     authenticate = auth.new(settings),
     handlers = settings.handlers,
     store = handled,
+    protected = is_puc_5_1 and settings.store and is_store(settings.store) and unprotected or pcall,
     waiters = awaited,
     -- The secret stays in `authenticate`.
     settings = { fetch = settings.fetch, verify = settings.verify, on_failure = settings.on_failure },
