@@ -36,6 +36,7 @@ fi
 # shellcheck disable=SC2086
 need $lint_packages
 
+mkdir -p build
 cmake -S spec -B build/checks -DALL=$all >build/checks.log || { cat build/checks.log >&2; exit 1; }
 # run NAME [OPTION...]: keeps the log and the names of the tests that failed.
 run() {
