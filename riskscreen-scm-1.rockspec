@@ -6,7 +6,6 @@ description = {
   summary = "Screen blockchain addresses and transactions against a risk service, and never get a wrong yes",
   license = "MIT",
 }
--- The command needs argparse, which is not named here: most systems have it as a package that LuaRocks does not see.
 dependencies = { "lua >= 5.1, < 5.6" }
 external_dependencies = {
   CURL = { library = "curl" },
@@ -21,7 +20,9 @@ build = {
     RISKSCREEN_INSTALL_LMOD = "$(LUADIR)",
     RISKSCREEN_INSTALL_BINDIR = "$(BINDIR)",
     RISKSCREEN_INTERPRETER = "$(LUA)",
-    RISKSCREEN_PARTS = "library", -- LuaRocks builds the rock of the decoder in the same directory
+    RISKSCREEN_PARTS = "library", -- LuaRocks builds all rocks in the same directory
+    RISKSCREEN_ROOMS = "library;sandbox;durable;gate;command",
   },
+  copy_directories = { "docs", "types" },
 }
 test = { type = "command", script = "spec/rock.lua" }

@@ -2,8 +2,7 @@
 # own, or are the same for all.
 
 # Each room is a component. What a Lua loads besides the command is in four of them: ./dev install.
-include(cmake/rooms.cmake)
-foreach(room ${riskscreen_rooms})
+foreach(room ${RISKSCREEN_ROOMS})
   foreach(name ${room_${room}})
     if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/lua/riskscreen/${name})
       install(DIRECTORY lua/riskscreen/${name} DESTINATION ${RISKSCREEN_INSTALL_LMOD}/riskscreen COMPONENT ${room}
@@ -14,16 +13,18 @@ foreach(room ${riskscreen_rooms})
   endforeach()
 endforeach()
 
-install(FILES docs/riskscreen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+if("command" IN_LIST RISKSCREEN_ROOMS)
+  install(FILES docs/riskscreen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
 
-# Files that name the prefix, which `cmake --install --prefix` may change, are made when they are installed.
-set(variables PROJECT_SOURCE_DIR PROJECT_BINARY_DIR CMAKE_INSTALL_DATADIR RISKSCREEN_INSTALL_BINDIR RISKSCREEN_INSTALL_LMOD RISKSCREEN_INSTALL_CMOD
-  CMAKE_INSTALL_LIBDIR interpreter lua_name)
-set(settings "")
-foreach(variable ${variables})
-  string(APPEND settings "set(${variable} [==[${${variable}}]==])\n")
-endforeach()
-install(CODE "${settings}include([==[${PROJECT_SOURCE_DIR}/cmake/install_command.cmake]==])" COMPONENT command)
+  # Files that name the prefix, which `cmake --install --prefix` may change, are made when they are installed.
+  set(variables PROJECT_SOURCE_DIR PROJECT_BINARY_DIR CMAKE_INSTALL_DATADIR RISKSCREEN_INSTALL_BINDIR RISKSCREEN_INSTALL_LMOD RISKSCREEN_INSTALL_CMOD
+    CMAKE_INSTALL_LIBDIR interpreter lua_name)
+  set(settings "")
+  foreach(variable ${variables})
+    string(APPEND settings "set(${variable} [==[${${variable}}]==])\n")
+  endforeach()
+  install(CODE "${settings}include([==[${PROJECT_SOURCE_DIR}/cmake/install_command.cmake]==])" COMPONENT command)
+endif()
 
 if(RISKSCREEN_STATIC)
   install(TARGETS riskscreen EXPORT riskscreen ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -78,7 +78,8 @@ name=riskscreen-$version
 git -C "$root" archive --prefix="$name/" HEAD | tar xf -
 cp "$changelog" "$name/CHANGELOG.md"
 (cd "$name" && settle)
-cp "$name/CHANGELOG.md" "$name/rockspecs/$name-1.rockspec" "$name/rockspecs/decoder/riskscreen-decoder-$version-1.rockspec" "$output"
+cp "$name/CHANGELOG.md" "$name/rockspecs/$name-1.rockspec" "$name/rockspecs/decoder/riskscreen-decoder-$version-1.rockspec" \
+  "$name"/rockspecs/rooms/*-"$version-1.rockspec" "$output"
 archive "$name" "$output/$name.tar.gz"
 
 # source_rock ROCKSPEC

@@ -71,6 +71,7 @@ rocks first make "rockspecs/riskscreen-$version-1.rockspec"
 (cd "$directory" && rocks first pack riskscreen "$version")
 rocks second install "$directory/riskscreen-$version-1.$(uname | tr '[:upper:]' '[:lower:]')-$(uname -m).rock"
 find "$directory/second" -path '*man1/riskscreen.1' | grep -q .
+find "$directory/second" -path '*types/riskscreen*' | grep -q .
 (
   unset LUA_PATH LUA_CPATH
   cd "$directory"
@@ -81,3 +82,30 @@ find "$directory/second" -path '*man1/riskscreen.1' | grep -q .
 )
 rocks second remove riskscreen
 [ -z "$(left second)" ]
+
+# The rock of each room, after those that it needs. A room that is not there is named.
+rocks rooms make rockspecs/rooms/riskscreen-library-scm-1.rockspec
+(
+  unset LUA_PATH LUA_CPATH
+  cd "$directory"
+  LUA_PATH="rooms/share/lua/$number/?.lua;rooms/share/lua/$number/?/init.lua;;"
+  LUA_CPATH="rooms/lib/lua/$number/?.so;;"
+  export LUA_PATH LUA_CPATH
+  "$interpreter" -e 'assert(require("riskscreen").new)'
+  ! "$interpreter" -e 'return require("riskscreen").sandbox' 2>"$directory/said" || exit 1
+  grep -q 'the rock riskscreen-sandbox' "$directory/said"
+)
+! rocks rooms make --deps-mode one rockspecs/rooms/riskscreen-command-scm-1.rockspec 2>"$directory/said" || exit 1
+grep -q 'riskscreen-sandbox' "$directory/said"
+for room in sandbox durable gate command; do
+  rocks rooms make "rockspecs/rooms/riskscreen-$room-scm-1.rockspec"
+done
+(
+  unset LUA_PATH LUA_CPATH
+  cd "$directory"
+  rooms/bin/riskscreen address check 0x0000000000000000000000000000000000000001 -n eth
+)
+for room in command gate durable sandbox library; do
+  rocks rooms remove "riskscreen-$room"
+done
+[ -z "$(left rooms)" ]

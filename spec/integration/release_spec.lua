@@ -131,6 +131,8 @@ describe("a prepared release", function()
       stem .. "-1.src.rock",
       decoder .. "-1.rockspec",
       decoder .. "-1.src.rock",
+      "riskscreen-library-" .. version .. "-1.rockspec",
+      "riskscreen-command-" .. version .. "-1.rockspec",
       ("lua-5.4/%s-1.linux-%s.rock"):format(stem, arch),
       ("lua-5.4/%s-1.linux-%s.rock"):format(decoder, arch),
     } do

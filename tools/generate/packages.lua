@@ -28,20 +28,17 @@ build = {
 }
 ]]
 
+-- The command needs argparse, which no rock names: most systems have it as a package that LuaRocks does not see.
 local LIBRARY = [[
 rockspec_format = "3.0"
-package = "riskscreen"
+package = "%s"
 version = "%s-1"
 source = { url = "%s" }
 description = {
-  summary = "]] .. SUMMARY .. [[",
+  summary = "%s",
   license = "MIT",
 }
--- The command needs argparse, which is not named here: most systems have it as a package that LuaRocks does not see.
-dependencies = { "lua >= 5.1, < 5.6" }
-external_dependencies = {
-  CURL = { library = "curl" },
-}
+dependencies = { "lua >= 5.1, < 5.6"%s }%s
 build = {
   type = "cmake",
   variables = {
@@ -52,11 +49,30 @@ build = {
     RISKSCREEN_INSTALL_LMOD = "$(LUADIR)",
     RISKSCREEN_INSTALL_BINDIR = "$(BINDIR)",
     RISKSCREEN_INTERPRETER = "$(LUA)",
-    RISKSCREEN_PARTS = "library", -- LuaRocks builds the rock of the decoder in the same directory
-  },
+    RISKSCREEN_PARTS = "library", -- LuaRocks builds all rocks in the same directory
+    RISKSCREEN_ROOMS = "%s",
+  },%s
 }
+]]
+
+local CURL = [[
+
+external_dependencies = {
+  CURL = { library = "curl" },
+}]]
+local TYPES = '\n  copy_directories = { "docs", "types" },'
+local TEST = [[
 test = { type = "command", script = "spec/rock.lua" }
 ]]
+
+-- What each room is for, in the order of cmake/rooms.cmake.
+local ROOMS = {
+  library = "riskscreen's library alone: screen blockchain addresses and transactions from Lua",
+  sandbox = "The simulated risk service of riskscreen, for tests and demonstrations",
+  durable = "Stores, journals, queues, watches and webhooks of riskscreen",
+  gate = "The gate of riskscreen for nginx and OpenResty",
+  command = "The command of riskscreen, for shells, scripts and files of addresses",
+}
 
 local DIST = [[
 # What opm reads. Written by tools/generate.lua.
@@ -75,18 +91,61 @@ requires = luajit >= 2.1.0, ngx_http_lua >= 0.10.19
 
 local M = {}
 
+-- The value of a variable that cmake/rooms.cmake sets, as a list.
+local function rooms_variable(cmake, name)
+  local list = {}
+  for room in (cmake:match("set%(" .. name .. "%s+([^)]*)%)") or ""):gmatch "%S+" do
+    list[#list + 1] = room
+  end
+  return list
+end
+
+-- The rockspec of a room, which depends on the rocks of the rooms that it needs.
+local function room_rock(cmake, room, release, url)
+  local needed = ""
+  for _, name in ipairs(rooms_variable(cmake, "room_" .. room .. "_needs")) do
+    needed = ('%s, "riskscreen-%s == %s"'):format(needed, name, release)
+  end
+  local is_library = room == "library"
+  local name = "riskscreen-" .. room
+  return LIBRARY:format(
+    name,
+    release,
+    url,
+    ROOMS[room],
+    needed,
+    is_library and CURL or "",
+    room,
+    is_library and TYPES or ""
+  )
+end
+
 ---The files by path.
 ---@return table<string, string>
 function M.files()
   local tarball = ("%s/riskscreen-%s.tar.gz"):format(HOME, version)
-  local released = version .. "-1.rockspec"
-  return {
-    ["riskscreen-scm-1.rockspec"] = LIBRARY:format("scm", "git+file://."),
-    ["rockspecs/riskscreen-" .. released] = LIBRARY:format(version, tarball),
-    ["rockspecs/decoder/riskscreen-decoder-scm-1.rockspec"] = DECODER:format("scm", "git+file://."),
-    ["rockspecs/decoder/riskscreen-decoder-" .. released] = DECODER:format(version, tarball),
-    ["dist.ini"] = DIST:format(SUMMARY, HOME, version),
-  }
+  local cmake = assert(io.open "cmake/rooms.cmake"):read "*a"
+  local rooms = rooms_variable(cmake, "riskscreen_rooms")
+  local files = { ["dist.ini"] = DIST:format(SUMMARY, HOME, version) }
+  for release, url in pairs { scm = "git+file://.", [version] = tarball } do
+    local whole = release == "scm" and "" or "rockspecs/"
+    files[("%sriskscreen-%s-1.rockspec"):format(whole, release)] = LIBRARY:format(
+      "riskscreen",
+      release,
+      url,
+      SUMMARY,
+      "",
+      CURL,
+      table.concat(rooms, ";"),
+      TYPES
+    ) .. TEST
+    files[("rockspecs/decoder/riskscreen-decoder-%s-1.rockspec"):format(release)] = DECODER:format(release, url)
+    for _, room in ipairs(rooms) do
+      files[("rockspecs/rooms/riskscreen-%s-%s-1.rockspec"):format(room, release)] =
+        room_rock(cmake, room, release, url)
+    end
+  end
+  return files
 end
 
 return M

@@ -12,19 +12,19 @@ local packages = {
   libmicrohttpd = "libmicrohttpd12",
 }
 
--- The packages of this library besides `lua-riskscreen`, by the folders of their rooms.
+-- The rooms of this library's folders, but for those of the room `library`. cmake/rooms.cmake has them all.
 local rooms = {
-  sandbox = "lua-riskscreen-sandbox",
-  store = "lua-riskscreen-durable",
-  journal = "lua-riskscreen-durable",
-  queue = "lua-riskscreen-durable",
-  watch = "lua-riskscreen-durable",
-  webhook = "lua-riskscreen-durable",
-  redis = "lua-riskscreen-durable",
-  nginx = "lua-riskscreen-gate",
-  cli = "riskscreen",
-  explore = "riskscreen",
-  report = "riskscreen",
+  sandbox = "sandbox",
+  store = "durable",
+  journal = "durable",
+  queue = "durable",
+  watch = "durable",
+  webhook = "durable",
+  redis = "durable",
+  nginx = "gate",
+  cli = "command",
+  explore = "command",
+  report = "command",
 }
 
 local built_with = {
@@ -35,9 +35,12 @@ local built_with = {
 local M = { rooms = rooms }
 
 local function remedy(name)
-  local package_name = packages[name] or rooms[name:match "^riskscreen%.([%w_]+)"]
-  if package_name then
-    return (": apt install %s"):format(package_name)
+  local room = rooms[name:match "^riskscreen%.([%w_]+)"]
+  if packages[name] then
+    return (": apt install %s"):format(packages[name])
+  elseif room then
+    local debian = room == "command" and "riskscreen" or "lua-riskscreen-" .. room
+    return (": apt install %s, or the rock riskscreen-%s"):format(debian, room)
   elseif built_with[name] then
     return (": build the library with %s"):format(built_with[name])
   end

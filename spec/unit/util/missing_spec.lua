@@ -25,16 +25,16 @@ describe("what is missing", function()
     local file = assert(io.open "cmake/rooms.cmake")
     local text, rooms = file:read "*a", {}
     file:close()
-    local package_of = { sandbox = "lua-riskscreen-sandbox", durable = "lua-riskscreen-durable" }
-    package_of.gate, package_of.command = "lua-riskscreen-gate", "riskscreen"
-    for room, package_name in pairs(package_of) do
+    for _, room in ipairs { "sandbox", "durable", "gate", "command" } do
       for folder in text:match("set%(room_" .. room .. "%s+([^)]*)%)"):gmatch "%S+" do
-        rooms[folder] = package_name
+        rooms[folder] = room
       end
     end
     assert.same(rooms, missing.rooms)
     local found = missing.explain "module 'riskscreen.watch' not found:\n\tno field"
-    assert.matches("apt install lua-riskscreen-durable", found, 1, true)
+    assert.matches(": apt install lua-riskscreen-durable, or the rock riskscreen-durable", found, 1, true)
+    found = missing.explain "module 'riskscreen.cli' not found:\n\tno field"
+    assert.matches(": apt install riskscreen, or the rock riskscreen-command", found, 1, true)
   end)
 
   it("is nothing in another failure", function()
