@@ -65,15 +65,14 @@ check_port() {
   exit 2
 }
 
-# Whether a preset was configured in this directory. A checkout that was moved or copied brings its old build with it.
-configured_here() {
-  configured_in=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "build/$1/CMakeCache.txt" 2>/dev/null) &&
-    [ "$(cd "${configured_in:-/nowhere}" 2>/dev/null && pwd -P)" = "$(pwd -P)" ]
-}
+# A checkout that was moved or copied brings builds of its old place, which cmake refuses.
+for cache in build/*/CMakeCache.txt; do
+  made_in=$(sed -n 's/^CMAKE_CACHEFILE_DIR:INTERNAL=//p' "$cache" 2>/dev/null) || continue
+  [ "$(cd "${made_in:-/nowhere}" 2>/dev/null && pwd -P)" = "$(cd "${cache%/*}" && pwd -P)" ] || rm -rf "${cache%/*}"
+done
 
 # configure_preset NAME [OPTION...]: what CMakePresets.json says of it.
 configure_preset() {
-  configured_here "$1" || rm -rf "build/$1"
   [ "build/$1/build.ninja" -nt CMakePresets.json ] || {
     rm -f "build/$1/CMakeCache.txt" # it may be of another compiler or generator
     cmake --preset "$@"

@@ -93,7 +93,9 @@ describe("./dev build", function()
       [[{ "version": 3, "configurePresets": [
         { "name": "p", "generator": "Ninja", "binaryDir": "${sourceDir}/build/${presetName}" } ] }]]
     )
-    local build = ("sh -c 'cd %s/%%s && . %s/tools/common.sh && build_preset p'"):format(directory, here)
+    -- The second is a build that no preset names, as that of the checks.
+    local command = "build_preset p && cmake -G Ninja -S . -B build/q >build/q.log 2>&1"
+    local build = ("sh -c 'cd %s/%%s && . %s/tools/common.sh && %s'"):format(directory, here, command)
     assert.equal(0, select(2, run(build:format "old")))
     assert(os.rename(directory .. "/old", directory .. "/new"))
     local output, status = run(build:format "new")
