@@ -5,7 +5,6 @@ local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.Parameter
 ---@field name string as the interface spells it
----@field place "query"|"body"
 ---@field type "string"|"integer"|"date"|"array"|"object"|"any"
 ---@field enum? string a key of enums.values
 ---@field items? riskscreen.Parameter the elements of an array
@@ -46,21 +45,21 @@ local tables = require "riskscreen.util.tables"
 ---@field idempotent boolean repeating it changes nothing
 ---@field doc string
 
-local function parameter(name, place, type, doc, more)
-  return tables.merge({ name = name, place = place, type = type, doc = doc }, more)
+local function parameter(name, type, doc, more)
+  return tables.merge({ name = name, type = type, doc = doc }, more)
 end
 
 -- The interface does not show which parameters are required. A lookup means nothing without these two.
 local function address()
-  return parameter("address", "query", "string", "The address to look up.", {
+  return parameter("address", "string", "The address to look up.", {
     word = true,
     required = true,
     is_address = true,
   })
 end
 
-local function network(enum, place)
-  return parameter("network", place or "query", "string", "The chain's short name.", { enum = enum, required = true })
+local function network(enum)
+  return parameter("network", "string", "The chain's short name.", { enum = enum, required = true })
 end
 
 local function page(entry)
@@ -69,8 +68,8 @@ local function page(entry)
   entry.method, entry.http, entry.envelope, entry.idempotent = "list", "GET", "standard", true
   entry.paginated = true
   entry.parameters = {
-    parameter("page", "query", "integer", "Page number, by default 1" .. assumption, { minimum = 1 }),
-    parameter("pageSize", "query", "integer", "Items on a page, by default 10" .. assumption, { minimum = 1 }),
+    parameter("page", "integer", "Page number, by default 1" .. assumption, { minimum = 1 }),
+    parameter("pageSize", "integer", "Items on a page, by default 10" .. assumption, { minimum = 1 }),
   }
   return entry
 end
@@ -92,20 +91,20 @@ local listed_risk = {
   type = "object",
   open = true,
   fields = {
-    parameter("riskLevel", nil, "string", "The risk's level (an assumed field).", { enum = "risk_level" }),
-    parameter("riskType", nil, "string", "The risk's type (an assumed field).", { enum = "risk_type" }),
+    parameter("riskLevel", "string", "The risk's level (an assumed field).", { enum = "risk_level" }),
+    parameter("riskType", "string", "The risk's type (an assumed field).", { enum = "risk_type" }),
   },
 }
 
 local blacklist_item = {
   type = "object",
   fields = {
-    parameter("address", nil, "string", "The address.", { word = true, required = true, is_address = true }),
-    parameter("risks", nil, "array", "Its risks. Fields of other names are sent as given.", {
+    parameter("address", "string", "The address.", { word = true, required = true, is_address = true }),
+    parameter("risks", "array", "Its risks. Fields of other names are sent as given.", {
       items = listed_risk,
       may_be_empty = true,
     }),
-    parameter("network", nil, "string", "The item's own chain (an assumed field).", { enum = "network" }),
+    parameter("network", "string", "The item's own chain (an assumed field).", { enum = "network" }),
   },
 }
 
@@ -127,12 +126,12 @@ local operations = {
     path = "/api/v1/tracker/address/blacklist",
     section = "2",
     parameters = {
-      parameter("list", "body", "array", "The items to add.", {
+      parameter("list", "array", "The items to add.", {
         required = true,
         max_items = 100,
         items = blacklist_item,
       }),
-      parameter("network", "body", "string", "The chain of all the items (an assumed place).", { enum = "network" }),
+      parameter("network", "string", "The chain of all the items (an assumed place).", { enum = "network" }),
     },
     envelope = "standard",
     reported = "list",
@@ -164,12 +163,12 @@ local operations = {
     path = "/api/v1/tracker/kya/entities",
     section = "6",
     parameters = {
-      parameter("addresses", "body", "array", "The addresses to look up.", {
+      parameter("addresses", "array", "The addresses to look up.", {
         required = true,
         max_items = 100,
         items = { type = "string", word = true, is_address = true },
       }),
-      network("network", "body"),
+      network "network",
     },
     envelope = "standard",
     data = records.list_of(records.entity),
@@ -225,16 +224,16 @@ local operations = {
     section = "11",
     -- The interface does not publish their names on the wire; the client option `usage_parameters` gives them.
     parameters = {
-      parameter("granularity", "query", "string", "The period of one record.", {
+      parameter("granularity", "string", "The period of one record.", {
         enum = "granularity",
         setting = "granularity",
       }),
-      parameter("start_date", "query", "date", "First day, yyyy-MM-dd.", { setting = "start_date" }),
-      parameter("end_date", "query", "date", "Last day, yyyy-MM-dd.", {
+      parameter("start_date", "date", "First day, yyyy-MM-dd.", { setting = "start_date" }),
+      parameter("end_date", "date", "Last day, yyyy-MM-dd.", {
         not_before = "start_date",
         setting = "end_date",
       }),
-      parameter("group_by", "query", "array", "The grouping of the records.", {
+      parameter("group_by", "array", "The grouping of the records.", {
         items = { type = "string", enum = "usage_group" },
         separator = ",",
         setting = "group_by",
@@ -254,25 +253,18 @@ local operations = {
     path = "/api/v1/tracker/kyt/transfers/risk-screening",
     section = "12",
     parameters = {
-      network("network", "body"),
-      parameter("hash", "body", "string", "The transaction's hash.", { word = true, required = true }),
-      parameter("tokenContractAddress", "body", "string", "The token's contract.", {
+      network "network",
+      parameter("hash", "string", "The transaction's hash.", { word = true, required = true }),
+      parameter("tokenContractAddress", "string", "The token's contract.", {
         word = true,
         is_address = "contract",
       }),
-      parameter(
-        "outputAddress",
-        "body",
-        "string",
-        "The receiver (assumed); a deny list searches it in all directions.",
-        {
-          word = true,
-          is_address = true,
-        }
-      ),
+      parameter("outputAddress", "string", "The receiver (assumed); a deny list searches it in all directions.", {
+        word = true,
+        is_address = true,
+      }),
       parameter(
         "direction",
-        "body",
         "string",
         "The interface shows `received`; `sent` is assumed. Any other text is sent as given, but no misspelt one.",
         { known = { "received", "sent" } }
@@ -280,7 +272,6 @@ local operations = {
       -- The interface shows it in results alone, as an identifier that the client supplied.
       parameter(
         "customId",
-        "body",
         "string",
         "The caller's own identifier, which the result repeats; that a submission has it is assumed.",
         {

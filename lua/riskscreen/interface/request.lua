@@ -1,5 +1,4 @@
 -- From an operation and its checked parameters to a request. Pure; call/ adds the access key.
-local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
@@ -22,8 +21,6 @@ local text = require "riskscreen.util.text"
 ---@field name string of the parameter
 ---@field wire string its name on the wire
 ---@field key string the encoded name and "=", for a query
----@field written? table<any, string> the values of its enumeration, encoded
----@field in_body boolean
 ---@field separator? string joins an array to one text
 
 ---@class riskscreen.Endpoint where and how a client sends an operation: the part of a request that is always the same
@@ -82,40 +79,27 @@ local function unsent(kind, message, field)
   return nil, errors.new(kind, message, { field = field, sent = false })
 end
 
-local function place_of(name, wire, in_body, entry)
-  local written = entry and entry.enum and {}
-  for _, value in ipairs(written and enums.values[entry.enum] or NO_FIELDS) do
-    written[value] = percent_encode(value)
-  end
-  return {
-    name = name,
-    wire = wire,
-    key = percent_encode(wire) .. "=",
-    written = written,
-    in_body = in_body,
-    separator = entry and entry.separator,
-  }
+local function place_of(name, wire, separator)
+  return { name = name, wire = wire, key = percent_encode(wire) .. "=", separator = separator }
 end
 
-local function places_of(operation, method, in_path, settings)
-  local has_body, places = not query_methods[method], {}
+local function places_of(operation, in_path, settings)
+  local places = {}
   for _, entry in ipairs(operation.parameters) do
     if not in_path[entry.name] then
       local wire = entry.setting and settings[entry.renamed_by or "usage_parameters"][entry.setting] or entry.name
-      -- The interface's place holds for the interface's method only.
-      local in_body = has_body and (entry.place == "body" or method ~= operation.http)
-      places[#places + 1] = place_of(entry.name, wire, in_body, entry)
+      places[#places + 1] = place_of(entry.name, wire, entry.separator)
     end
   end
   return places
 end
 
 -- The given parameters by name, for an operation whose parameters the interface does not list.
-local function places_of_given(parameters, method, in_path)
+local function places_of_given(parameters, in_path)
   local places = {}
   for name in pairs(parameters) do
     if not in_path[name] then
-      places[#places + 1] = place_of(name, name, not query_methods[method])
+      places[#places + 1] = place_of(name, name)
     end
   end
   table.sort(places, function(left, right)
@@ -124,18 +108,15 @@ local function places_of_given(parameters, method, in_path)
   return places
 end
 
--- Adds each parameter to the query or to the body.
+-- Adds the parameters to the body, or to the query of a request without one.
 local function distribute(target, joint, places, parameters, body)
   for index = 1, #places do
     local place = places[index]
     local value = parameters[place.name]
     if value ~= nil then
-      local written = place.written and place.written[value]
-      if not written then
-        value = place.separator and table.concat(value, place.separator) or value
-        written = not place.in_body and percent_encode(value)
-      end
-      if place.in_body then
+      value = place.separator and table.concat(value, place.separator) or value
+      local written = not body and percent_encode(value)
+      if body then
         body[place.wire] = value
       elseif not written then
         return unsent("invalid_argument", place.wire .. " cannot be sent in a query", place.wire)
@@ -254,7 +235,7 @@ function M.endpoint(operation, settings)
     in_path[name] = true
   end
   local target = next(in_path) == nil and prefix_of(settings) .. path or nil
-  local places = operation.parameters and places_of(operation, method, in_path, settings)
+  local places = operation.parameters and places_of(operation, in_path, settings)
   return {
     operation = operation,
     method = method,
@@ -291,7 +272,7 @@ local function add_extra(target, extra, parameters, places, body)
   end
   local query = extra.query or NO_FIELDS
   local joint = target:find("?", 1, true) and "&" or "?"
-  return distribute(target, joint, places_of_given(query, "GET", NO_FIELDS), query)
+  return distribute(target, joint, places_of_given(query, NO_FIELDS), query)
 end
 
 ---The error of an operation whose endpoint is not known.
@@ -313,7 +294,7 @@ local function target_of(endpoint, parameters, options, body)
     end
     target = prefix_of(endpoint.settings) .. target
   end
-  local places = endpoint.places or places_of_given(parameters, endpoint.method, endpoint.in_path)
+  local places = endpoint.places or places_of_given(parameters, endpoint.in_path)
   target, err = distribute(target, "?", places, parameters, body)
   if target and options.extra then
     return add_extra(target, options.extra, parameters, places, body)
@@ -353,7 +334,7 @@ end
 ---@return string|riskscreen.Error target or the error
 function M.raw(method, path, settings, options)
   local query = options.query or NO_FIELDS
-  local target, err = distribute(prefix_of(settings) .. path, "?", places_of_given(query, "GET", NO_FIELDS), query)
+  local target, err = distribute(prefix_of(settings) .. path, "?", places_of_given(query, NO_FIELDS), query)
   if err then
     return nil, err
   end

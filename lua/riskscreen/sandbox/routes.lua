@@ -47,10 +47,7 @@ local by_path = {}
 local M = { endpoints = {} }
 
 local function own_operation(operation, method, path, parameters)
-  local own = { http = method, path = PREFIX .. path, parameters = {} }
-  for index, parameter in ipairs(parameters) do
-    own.parameters[index] = tables.merge(parameter, { place = method == "GET" and "query" or "body" })
-  end
+  local own = { http = method, path = PREFIX .. path, parameters = parameters }
   M.endpoints[operations.endpoint_key(operation)] = { method = method, path = own.path }
   for _, field in ipairs { "name", "namespace", "method", "envelope" } do
     own[field] = operation[field]
@@ -121,11 +118,9 @@ end
 local function read_query(operation, query, profile)
   local known, names, renamed = {}, profile and profiles.usage_names(profile) or usage_names, {}
   for _, parameter in ipairs(operation.parameters) do
-    if parameter.place == "query" then
-      local wire = names[parameter.setting]
-      known[wire or parameter.name] = parameter
-      renamed[parameter.name] = wire ~= nil and wire ~= parameter.name
-    end
+    local wire = names[parameter.setting]
+    known[wire or parameter.name] = parameter
+    renamed[parameter.name] = wire ~= nil and wire ~= parameter.name
   end
   local parameters = {}
   for pair in query:gmatch "[^&]+" do
