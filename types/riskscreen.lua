@@ -60,7 +60,7 @@ riskscreen.explore = {}
 ---@field extend? table Values that the service has added to its enumerations, for requests and for decisions of this client.
 ---@field usage_parameters? table Names on the wire of the usage query's parameters, which the interface does not publish.
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
----@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure. What it raises fails the call, but not on PUC Lua 5.1.
+---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure. What it raises fails the call.
 ---@field identity? string Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name.
 ---@field account? string Name of your account at the service, the same after the key is replaced. Required beside `store` and a queue, and wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its own name.
 ---@field policy? table Policy of `screen`; by default the default policy.

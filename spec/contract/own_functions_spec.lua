@@ -62,6 +62,18 @@ describe("a function of the operator's", function()
     return path
   end
 
+  it("loses no decision as a transport that waits and raises", function()
+    local function transport()
+      riskscreen.sleep(0)
+      raises()
+    end
+    in_both_ways(function()
+      local client = riskscreen.new { transport = transport, access_key = "key-of-own-functions" }
+      local decision = client:screen { address = clean.address, network = "eth" }
+      assert.same({ "unknown", "protocol" }, { decision.action, decision.error.kind })
+    end)
+  end)
+
   for what, fn in pairs(told) do
     it("loses no decision as lists.on_problem if it " .. what, function()
       in_both_ways(function()

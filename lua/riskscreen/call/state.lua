@@ -59,7 +59,7 @@ function M.new(settings, runtime, transport)
   local state = {
     settings = settings,
     runtime = runtime,
-    transport = owns_replies and transport or require "riskscreen.call.transport"(transport),
+    transport = owns_replies and transport or require "riskscreen.call.transport"(transport, runtime.tasks.pcall),
     owns_replies = owns_replies,
     shares_headers = owns_replies and runtime.shares_headers,
     clock = settings.clock or os.time,

@@ -115,7 +115,7 @@ end
 -- first, and more may be lost meanwhile. A function of the operator may raise.
 local function write(self, take)
   local lost, count = 0, 0
-  local ok, written, err = pcall(self.target.write, self.target, function()
+  local ok, written, err = runtime.tasks.pcall(self.target.write, self.target, function()
     local bodies = take()
     lost, self.unreported = lost + self.unreported, 0
     if lost > 0 then

@@ -81,7 +81,7 @@ function OfStore:write(take)
   end
   self.turn = turn
   local hold = tasks.hold(turn)
-  local ok, made, err = pcall(append, self, take())
+  local ok, made, err = tasks.pcall(append, self, take())
   tasks.release(turn, hold)
   turn.abandon()
   return tasks.raise_failure(ok, made, err)

@@ -233,7 +233,7 @@ end
 function M.of_submission(state, submission)
   return {
     forget = function()
-      return errors.result(pcall(function()
+      return errors.result(state.runtime.tasks.pcall(function()
         for entry in M.each(state) do
           if entry and submissions.serves(entry.content.submission, submission) then
             return entry:forget()

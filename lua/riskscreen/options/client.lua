@@ -104,7 +104,7 @@ end
 
 -- The functions that a runtime may leave out.
 local runtime_defaults = { refusal = nothing, problem = nothing, abortable = same }
-local task_defaults = { contain = pcall, iterator = same, blocks = nothing }
+local task_defaults = { contain = pcall, pcall = pcall, iterator = same, blocks = nothing }
 
 -- A copy with defaults. What the table inherits counts: a runtime may be another one with some functions of its own.
 local function complete(given, defaults)
@@ -202,7 +202,7 @@ M.options = tables.concat({
   build.callback(
     "transport",
     "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure. What it raises "
-      .. "fails the call, but not on PUC Lua 5.1."
+      .. "fails the call."
   ),
   build.text(
     "identity",

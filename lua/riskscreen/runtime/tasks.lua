@@ -90,6 +90,9 @@ return function(runtime)
     ---Writes a line for the operator: to stderr, or to nginx's error log.
     ---@type fun(message: string)
     report = runtime.report or to_stderr,
+    ---pcall of a function that may wait.
+    ---@type fun(fn: fun(...): any, ...): boolean, any
+    pcall = pcall,
   }
   local settle
   local holders = setmetatable({}, { __mode = "k" }) -- the tasks that hold something, or did

@@ -392,7 +392,7 @@ local function locked(self, run)
   if not release then
     return nil, err
   end
-  local ok, result = pcall(run)
+  local ok, result = self.runtime.tasks.pcall(run)
   release()
   return errors.result(ok, result)
 end

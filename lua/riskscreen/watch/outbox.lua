@@ -1,6 +1,7 @@
 -- Changes on their way to one receiver. They are kept in the store until the receiver has taken them, in their order.
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local runtime = require "riskscreen.runtime"
 local text = require "riskscreen.util.text"
 
 local FIRST_PAUSE = 5 -- seconds after a failed delivery; each further one doubles it
@@ -19,7 +20,7 @@ Outbox.__index = Outbox
 ---@param body string
 ---@return string|nil problem of a delivery that failed
 function Outbox:attempt(body)
-  local ok, taken, problem = pcall(self.deliver, json.decode(body), body)
+  local ok, taken, problem = runtime.tasks.pcall(self.deliver, json.decode(body), body)
   if not ok or taken == false or (taken == nil and problem ~= nil) then
     return tostring(not ok and taken or problem or "the change was refused")
   end

@@ -17,6 +17,8 @@ local text = require "riskscreen.util.text"
 local ttl_queue = require "riskscreen.util.ttl_queue"
 local waiters = require "riskscreen.webhook.waiters"
 
+local protected = runtime.tasks.pcall
+
 local MAX_SIZE = event_parser.MAX_SIZE
 local MAX_REMEMBERED = 10000000 -- events
 local LONGEST_TTL = 30 * 86400 -- seconds
@@ -150,7 +152,6 @@ end
 ---@field private authenticate fun(delivery: riskscreen.Delivery): integer|nil, string|nil
 ---@field private handlers table<string, function>
 ---@field private store riskscreen.WebhookStore
----@field private protected fun(fn: function, ...): boolean, ... calls a method of the store
 ---@field private settings { fetch?: function, verify?: function, on_failure: function }
 local Inbox = {}
 Inbox.__index = Inbox
@@ -222,7 +223,7 @@ end
 
 -- Tells the operator of a failure. Where that fails, too, the delivery has its answer nevertheless.
 local function tell(self, failure, event)
-  local ok, problem = pcall(self.settings.on_failure, failure, event)
+  local ok, problem = protected(self.settings.on_failure, failure, event)
   if not ok then
     report(problem, event)
   end
@@ -233,16 +234,9 @@ local function refuse_failed(self, status, failure, event)
   return refuse(status, "the event could not be handled")
 end
 
-local function unprotected(fn, ...)
-  return true, fn(...)
-end
-
--- PUC Lua 5.1 cannot wait inside pcall, as a store in Redis does. The library's own stores return their failures.
-local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
-
 -- Calls a method of the store, which may be the operator's own. Nil and the reason where it fails.
 local function ask_store(self, method, id)
-  local ok, state, err = self.protected(self.store[method], self.store, id)
+  local ok, state, err = protected(self.store[method], self.store, id)
   if ok then
     return state, err
   end
@@ -259,7 +253,7 @@ end
 
 local function accept(self, event)
   if self.settings.fetch then
-    local ok, fetched, err = pcall(with_fetched_data, self, event)
+    local ok, fetched, err = protected(with_fetched_data, self, event)
     if not ok or not fetched then
       return refuse_failed(self, 500, err or fetched, event)
     end
@@ -275,7 +269,7 @@ local function accept(self, event)
     tell(self, problem or "the store cannot say whether the event was handled", event)
     return refuse(503, "the event cannot be taken now")
   end
-  local ok, failure, status = pcall(process, self, event, event_id)
+  local ok, failure, status = protected(process, self, event, event_id)
   if ok and failure == nil then
     tell_store(self, "complete", id, event)
     return answer(200, { received = true })
@@ -286,7 +280,7 @@ end
 
 -- Asks the operator's `verify`. Returns a status to refuse the delivery with, or nil.
 local function verify(self, delivery)
-  local ok, genuine, reason = pcall(self.settings.verify, delivery.body, delivery.headers, delivery)
+  local ok, genuine, reason = protected(self.settings.verify, delivery.body, delivery.headers, delivery)
   if not ok then
     tell(self, genuine, { webhookId = "", eventType = "being verified" })
     return 500, "the delivery could not be verified"
@@ -381,7 +375,6 @@ function M.assemble(settings, handled, awaited)
     authenticate = auth.new(settings),
     handlers = settings.handlers,
     store = handled,
-    protected = is_puc_5_1 and settings.store and is_store(settings.store) and unprotected or pcall,
     waiters = awaited,
     -- The secret stays in `authenticate`.
     settings = { fetch = settings.fetch, verify = settings.verify, on_failure = settings.on_failure },

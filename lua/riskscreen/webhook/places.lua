@@ -2,6 +2,7 @@
 
 local errors = require "riskscreen.errors"
 local kept = require "riskscreen.json.kept"
+local runtime = require "riskscreen.runtime"
 local time = require "riskscreen.util.time"
 local ttl_queue = require "riskscreen.util.ttl_queue"
 
@@ -73,7 +74,7 @@ end
 -- an account.
 function InStore:find(key, is_first)
   local contents = {}
-  local ok, failure = pcall(function()
+  local ok, failure = runtime.tasks.pcall(function()
     for _, prefix in ipairs { self.prefix, is_first and "" or nil } do
       for _, content in self.store:space(SPACE):each { prefix = prefix .. key .. END } do
         contents[#contents + 1] = content
