@@ -31,7 +31,7 @@ local tables = require "riskscreen.util.tables"
 ---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
 ---@field submission? { kind: riskscreen.TransactionKind, customId?: string, hash?: string, network?: string } of a
 ---transaction that the store keeps, and that cannot be awaited
----@field request_id? string of a result that did not come in time
+---@field request_id? string of a result that did not come
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
 ---@field failures? integer of a run that stopped: its failures in a row

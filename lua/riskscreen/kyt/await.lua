@@ -84,7 +84,6 @@ local function take(self, result, outcome)
     self.stop = nil
     if standing == "unknown" then
       self.stop = { error = M.ended(self.hide_key, name_of(self), result), ends_wait = true }
-      self.stop.error.request_id = self.submission.requestId
     end
   end
   self.signal:notify()
@@ -177,8 +176,6 @@ local function timed_out(self, seconds, started)
     status and (", its status is " .. tostring(status)) or ""
   )
   return errors.new("timeout", message, {
-    request_id = self.submission.requestId,
-    ticket = submissions.encode(self.submission),
     attempts = self.polls,
     elapsed = self.runtime.now() - started,
     sent = true,
@@ -208,6 +205,8 @@ function Pending:await(seconds, options)
     local stop = new_stop(self, told)
     self.told = self.stop
     local err = stop and stop.error or timed_out(self, seconds, started)
+    -- The service has taken the transaction: with these the program can go on waiting.
+    err.request_id, err.ticket = self.submission.requestId, submissions.encode(self.submission)
     err.is_sandbox = self.is_sandbox
     return nil, err
   end

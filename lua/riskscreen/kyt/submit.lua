@@ -110,7 +110,7 @@ function M.submit(state, operation, submission, parameters, options)
       submission.requestId = known(answer.requestId)
       return result, other
     end
-    err.operation, err.uncertain = operation.name, true
+    err.operation, err.uncertain, err.last = operation.name, true, answer
     other = err
   end
   if errors.is_uncertain(other) then

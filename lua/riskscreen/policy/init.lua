@@ -233,12 +233,12 @@ local function with_absent_lists(settings, results)
 end
 
 -- The reason why a transaction's result is not decided by its risks alone; or nil. Scores that are null are missing
--- knowledge, and an empty list of risks does not replace it.
+-- knowledge, and risks that are empty or null do not replace it.
 local function score_reason(result)
-  local score, directions, message = result.maxScore, result.dirData, nil
+  local score, directions, risks, message = result.maxScore, result.dirData, result.risks, nil
   if not is_absent(score) or not is_absent(directions) then
     message = "the result has scores: riskscreen.score_policy makes a policy that decides them"
-  elseif (score ~= nil or directions ~= nil) and type(result.risks) == "table" and result.risks[1] == nil then
+  elseif (score ~= nil or directions ~= nil) and (is_absent(risks) or type(risks) == "table" and risks[1] == nil) then
     message = "the result has neither risks nor scores: maxScore and dirData are null"
   end
   local err = message and errors.new("protocol", message)

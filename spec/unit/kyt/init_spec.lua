@@ -145,7 +145,7 @@ describe("a result that comes with the answer to the submission", function()
       local transaction, err = submit(status)
       assert.is_nil(transaction)
       assert.same({ kind, true }, { err.kind, err.uncertain }, tostring(status))
-      assert.same(kind == "api" and risks or nil, err.last and err.last.risks)
+      assert.same(risks, err.last.risks)
     end
   end)
 

@@ -97,6 +97,24 @@ describe("a result of another transaction", function()
     assert.equal("protocol", problem.kind)
   end)
 
+  it("can be awaited further by the error of a wait, however the wait has ended", function()
+    for _, answer in ipairs { recorder.reply(400, {}), done { hash = "0xabd" }, done { status = 2001 }, waiting } do
+      local client = new_client(nil, submitted, answer)
+      local result, err = client.kyt:screen(parameters, { timeout = 0.01 })
+      assert.same({ nil, "r1" }, { result, err.request_id })
+      local another = new_client(nil, done())
+      assert.equal("12.5", another.kyt:resume(err.ticket):await({ timeout = 1 }).maxScore)
+    end
+  end)
+
+  it("is shown by the error of an answer that names no requestId, whatever its status", function()
+    for _, status in ipairs { 1001, 2001 } do
+      local client = new_client({ immediate_results = true }, success { status = status, maxScore = "12.5" })
+      local _, err = client.kyt:submit(parameters)
+      assert.same({ true, status }, { err.uncertain, err.last.status })
+    end
+  end)
+
   it("is not that of a ticket, although the client awaits another one with its requestId", function()
     local ticket = new_client(nil, submitted).kyt:submit(parameters):ticket()
     local client = new_client(nil, done { hash = "0xabd" })

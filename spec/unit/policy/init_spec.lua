@@ -351,6 +351,14 @@ describe("the result of a transaction", function()
     end
   end)
 
+  it("is unknown if its scores are null beside null risks, though absent risks mean none", function()
+    local policy = policies.new { absent_risks = "none" }
+    assert.equal("allow", policy:decide({ status = 1003, risks = json.null }).action)
+    for _, name in ipairs { "maxScore", "dirData" } do
+      assert.equal("unknown", policy:decide({ status = 1003, risks = json.null, [name] = json.null }).action)
+    end
+  end)
+
   it("is unknown if it has scores, which a policy for addresses does not look at", function()
     for _, extra in ipairs { { maxScore = "95" }, { maxScore = 95 }, { dirData = {} }, { maxScore = "0" } } do
       local decision = decide_result(extra)
