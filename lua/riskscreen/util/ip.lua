@@ -1,91 +1,44 @@
--- IP addresses and networks, IPv4 and IPv6, from text. Lua 5.1 has no bit operators, so this uses arithmetic.
+-- IP addresses and networks, IPv4 and IPv6, from text. An IPv4 address counts as the IPv6 address ::ffff:a.b.c.d, which
+-- an IPv6 socket shows for it. Lua 5.1 has no bit operators, so this compares hexadecimal digits.
+
+local BITS, BITS_BEFORE_V4 = 128, 96
+local V4 = "^" .. ("0"):rep(20) .. "ffff" -- the digits of an IPv4 address
 
 local M = {}
 
-local function parse_v4(text)
+-- The last two groups of an IPv4 address, or nil.
+local function groups_of_v4(text)
   local a, b, c, d = text:match "^(%d%d?%d?)%.(%d%d?%d?)%.(%d%d?%d?)%.(%d%d?%d?)$"
-  if not a then
-    return nil
-  end
-  local bytes = { tonumber(a), tonumber(b), tonumber(c), tonumber(d) }
-  for i, part in ipairs { a, b, c, d } do
+  for _, part in ipairs { a, b, c, d } do
     -- Some programs read "010" as octal.
-    if bytes[i] > 255 or part:find "^0%d" then
+    if tonumber(part) > 255 or part:find "^0%d" then
       return nil
     end
   end
-  return bytes
+  return a and ("%02x%02x:%02x%02x"):format(a, b, c, d)
 end
 
--- Appends the groups of one side of a "::" as bytes.
-local function parse_groups(text, bytes)
-  local count = #bytes
-  if text == "" then
-    return true
-  end
-  for group in (text .. ":"):gmatch "([^:]*):" do
-    if not group:find "^%x%x?%x?%x?$" then
-      return false
-    end
-    local value = tonumber(group, 16)
-    bytes[count + 1], bytes[count + 2] = math.floor(value / 256), value % 256
-    count = count + 2
-  end
-  return count <= 16
-end
-
--- Replaces the dotted end of "::ffff:192.0.2.1" by two groups.
-local function without_dots(text)
-  local head, dotted = text:match "^(.*:)(%d+%.%d+%.%d+%.%d+)$"
-  if not head then
-    return text
-  end
-  local bytes = parse_v4(dotted)
-  return bytes and ("%s%x:%x"):format(head, bytes[1] * 256 + bytes[2], bytes[3] * 256 + bytes[4])
-end
-
-local function parse_v6(text)
-  text = without_dots(text)
-  if not text or not text:find(":", 1, true) or text:find ":::" then
-    return nil
-  end
-  local left, right = text:match "^(.-)::(.*)$"
-  if right and right:find("::", 1, true) then
-    return nil
-  end
-  local bytes, tail = {}, {}
-  if not parse_groups(left or text, bytes) or not parse_groups(right or "", tail) then
-    return nil
-  elseif right and #bytes + #tail > 14 or not right and #bytes ~= 16 then
-    return nil
-  end
-  for _ = 1, 16 - #bytes - #tail do
-    bytes[#bytes + 1] = 0
-  end
-  for _, byte in ipairs(tail) do
-    bytes[#bytes + 1] = byte
-  end
-  return bytes
-end
-
--- An IPv6 socket shows an IPv4 client as ::ffff:a.b.c.d; the result is the IPv4 address.
-local function unmapped(bytes)
-  for i = 1, 12 do
-    if bytes[i] ~= (i > 10 and 255 or 0) then
-      return bytes
-    end
-  end
-  return { bytes[13], bytes[14], bytes[15], bytes[16] }
-end
-
--- The bytes of an address: 4 or 16.
+-- The 32 digits of an address, or nil.
 local function parse(text)
-  local bytes = parse_v4(text) or parse_v6(text)
-  return bytes and #bytes == 16 and unmapped(bytes) or bytes
+  local head, dotted = text:match "^(.-:?)(%d+%.[%d.]+)$"
+  if head then
+    text = (head == "" and "::ffff:" or head) .. (groups_of_v4(dotted) or "none")
+  end
+  local _, given = text:gsub("[^:]+", "")
+  local groups, gaps = text:gsub("::", ":" .. ("0:"):rep(8 - given), 1)
+  groups = groups:sub(text:find "^::" and 2 or 1, text:find "::$" and -2 or -1)
+  local digits = {}
+  for group in (groups .. ":"):gmatch "([^:]*):" do
+    if not group:find "^%x%x?%x?%x?$" then
+      return nil
+    end
+    digits[#digits + 1] = ("%04x"):format(tonumber(group, 16))
+  end
+  return #digits == 8 and given + gaps <= 8 and table.concat(digits) or nil
 end
 
 ---@class riskscreen.Network
----@field bytes integer[] 4 or 16
+---@field digits string
 ---@field bits integer
 
 ---The network of a text such as "192.0.2.0/24", "2001:db8::/32", or of one address.
@@ -96,32 +49,22 @@ function M.network(text)
     return nil
   end
   local address, length = text:match "^([^/]+)/(%d%d?%d?)$"
-  local bytes = parse_v4(address or text) or parse_v6(address or text)
-  if not bytes then
-    return nil
-  end
-  local bits = length and tonumber(length) or #bytes * 8
-  if bits > #bytes * 8 then
-    return nil
-  elseif #bytes == 16 and bits >= 96 and #unmapped(bytes) == 4 then
-    return { bytes = unmapped(bytes), bits = bits - 96 }
-  end
-  return { bytes = bytes, bits = bits }
+  address = address or text
+  local digits, before = parse(address), address:find(":", 1, true) and 0 or BITS_BEFORE_V4
+  local bits = before + tonumber(length or BITS - before)
+  return digits and bits <= BITS and { digits = digits, bits = bits } or nil
 end
 
-local function contains(network, bytes)
-  if #network.bytes ~= #bytes then
+local function contains(network, digits)
+  if network.bits < BITS_BEFORE_V4 and digits:find(V4) then
     return false
   end
-  local whole = math.floor(network.bits / 8)
-  for i = 1, whole do
-    if network.bytes[i] ~= bytes[i] then
-      return false
-    end
+  local whole, rest = math.floor(network.bits / 4), network.bits % 4
+  local function beyond(all)
+    return math.floor(tonumber(all:sub(whole + 1, whole + 1), 16) / 2 ^ (4 - rest))
   end
-  local rest = network.bits % 8
-  local size = 2 ^ (8 - rest)
-  return rest == 0 or math.floor(network.bytes[whole + 1] / size) == math.floor(bytes[whole + 1] / size)
+  return digits:sub(1, whole) == network.digits:sub(1, whole)
+    and (rest == 0 or beyond(digits) == beyond(network.digits))
 end
 
 ---Whether an address belongs to one of several networks.
@@ -129,9 +72,9 @@ end
 ---@param text any the address
 ---@return boolean
 function M.is_within(networks, text)
-  local bytes = type(text) == "string" and parse(text)
-  for _, network in ipairs(bytes and networks or {}) do
-    if contains(network, bytes) then
+  local digits = type(text) == "string" and parse(text)
+  for _, network in ipairs(digits and networks or {}) do
+    if contains(network, digits) then
       return true
     end
   end
