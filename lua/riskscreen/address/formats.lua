@@ -38,13 +38,17 @@ local function has_eip55_case(digits)
   return true
 end
 
+local function wrong_length(address, whose, wanted)
+  return nil, ("it is %s long, and %s has %s"):format(text.count(#address, "character"), whose, wanted)
+end
+
 ---@type riskscreen.AddressForm
 local evm = {
   name = "an EVM (0x…)",
   beginning = "^0[xX]",
   read = function(address, checked)
     if #address ~= 42 then
-      return nil, ("it is %s long, and a 0x address has 42"):format(text.count(#address, "character"))
+      return wrong_length(address, "a 0x address", 42)
     end
     local at = address:find("[^0-9a-fA-F]", 3)
     if at then
@@ -70,7 +74,7 @@ local function base58check(name, beginning, shortest, longest, versions)
         return nil, problem
       elseif #address < shortest or #address > longest then
         local wanted = shortest == longest and shortest or ("%d to %d"):format(shortest, longest)
-        return nil, ("it is %s long, and %s address has %s"):format(text.count(#address, "character"), name, wanted)
+        return wrong_length(address, name .. " address", wanted)
       end
       local bytes = base58.decode(address)
       local version = bytes and #bytes == BASE58CHECK and versions[byte(bytes)]
@@ -146,8 +150,7 @@ local tron_hexadecimal = {
   beginning = "^41",
   read = function(address)
     if #address ~= HASH * 2 then
-      return nil,
-        ("it is %s long, and a tron address that begins with 41 has 42"):format(text.count(#address, "character"))
+      return wrong_length(address, "a tron address that begins with 41", HASH * 2)
     elseif not is_hexadecimal(address) then
       return nil, "it begins with 41 and is not hexadecimal"
     end
@@ -166,7 +169,7 @@ local solana = {
     if problem then
       return nil, problem
     elseif #address < 32 or #address > 44 then
-      return nil, ("it is %s long, and a solana address has 32 to 44"):format(text.count(#address, "character"))
+      return wrong_length(address, "a solana address", "32 to 44")
     elseif #base58.decode(address) ~= 32 then
       return nil, "it is not the Base58 of 32 bytes: is a letter missing?"
     end

@@ -5,20 +5,11 @@ local validate = require "riskscreen.interface.validate"
 
 local M = {}
 
-local accepted_types = tables.memoize(function(option)
-  local names = {}
-  for name in option.type:gmatch "[^|]+" do
-    names[name] = true
-  end
-  return names
-end)
-
 local function is_accepted(option, value)
-  local types = accepted_types(option)
-  return types.any or types[type(value)] or (types.integer and type(value) == "number" and value == math.floor(value))
+  local wanted = option.type
+  local is_integer = wanted == "integer" and type(value) == "number" and value == math.floor(value)
+  return is_integer or wanted == "any" or ("|" .. wanted .. "|"):find("|" .. type(value) .. "|", 1, true) ~= nil
 end
-
-local allowed_values = tables.memoize(tables.set)
 
 -- The checked value of one option.
 local function check_option(option, value, path)
@@ -29,7 +20,7 @@ local function check_option(option, value, path)
   elseif option.minimum and not (value >= option.minimum and value <= option.maximum) then
     local range = ("between %s and %s %s"):format(option.minimum, option.maximum, option.unit)
     return validate.problem(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
-  elseif option.values and not allowed_values(option.values)[value] then
+  elseif option.values and not tables.set(option.values)[value] then
     return validate.not_one_of(path, option.values, value)
   elseif option.fields and type(value) == "table" then
     return M.options(option.fields, value, path .. ".")
@@ -44,14 +35,6 @@ local function check_option(option, value, path)
 end
 
 M.value = check_option
-
-local with_default = tables.memoize(function(specs)
-  local list = {}
-  for _, option in ipairs(specs) do
-    list[#list + 1] = option.default ~= nil and option or nil
-  end
-  return list
-end)
 
 ---Checks options against their entries and fills in the defaults. A wrong option is misuse: the caller of this function
 ---raises the message at the program's line.
@@ -68,9 +51,9 @@ function M.options(specs, options, prefix)
   if not checked then
     return nil, wrong
   end
-  for _, option in ipairs(with_default(specs)) do
-    if checked[option.name] == nil then
-      local default = option.default
+  for _, option in ipairs(specs) do
+    local default = option.default
+    if checked[option.name] == nil and default ~= nil then
       local is_group = option.fields and type(default) == "table"
       checked[option.name] = is_group and M.options(option.fields, default) or default
     end

@@ -6,7 +6,8 @@ local GENERATIONS = 4 -- parts of the limit, and of the time
 
 ---@class riskscreen.TtlGeneration
 ---@field entries table<string, { value: any, number: integer, expires: number }>
----@field count integer
+---@field first integer the number of its first entry
+---@field last integer
 ---@field ends number when a younger generation begins
 ---@field expires number the last of its entries
 
@@ -23,14 +24,10 @@ TtlQueue.__index = TtlQueue
 -- Drops the generations whose entries have all expired or are beyond the limit.
 local function drop(queue, now)
   local generations = queue.generations
-  local oldest, kept = generations[#generations], queue.count
-  for index = 1, #generations - 1 do
-    kept = kept - generations[index].count
-  end
-  while oldest and (oldest.expires <= now or queue.count - kept >= queue.limit) do
+  local oldest = generations[#generations]
+  while oldest and (oldest.expires <= now or queue.count - oldest.last >= queue.limit) do
     generations[#generations] = nil
     oldest = generations[#generations]
-    kept = kept + (oldest and oldest.count or 0)
   end
 end
 
@@ -54,13 +51,13 @@ end
 ---@param value any
 function TtlQueue:put(key, value)
   local now = self.now()
-  local young = self.generations[1]
-  if not young or young.count >= self.size or young.ends <= now then
-    young = { entries = {}, count = 0, ends = now + self.ttl / GENERATIONS, expires = 0 }
+  local young, number = self.generations[1], self.count + 1
+  if not young or number - young.first >= self.size or young.ends <= now then
+    young = { entries = {}, first = number, ends = now + self.ttl / GENERATIONS }
     table.insert(self.generations, 1, young)
   end
-  self.count, young.count, young.expires = self.count + 1, young.count + 1, now + self.ttl
-  young.entries[key] = { value = value, number = self.count, expires = young.expires }
+  self.count, young.last, young.expires = number, number, now + self.ttl
+  young.entries[key] = { value = value, number = number, expires = young.expires }
   drop(self, now)
 end
 
