@@ -321,13 +321,15 @@ describe("riskscreen list update", function()
   end)
 
   it("follows no redirect from https to http", function()
-    local output, asked, kept = temporary.path "ofac.rsl", {}, runtime.fetch
-    function runtime.fetch(settings) -- luacheck: ignore 122
+    local output, asked, kept = temporary.path "ofac.rsl", {}, runtime.transport
+    function runtime.transport(settings) -- luacheck: ignore 122
       asked[#asked + 1] = settings.base_url.origin
-      return { status = asked[2] and 200 or 302, headers = { location = server.url .. "/sdn.xml" }, text = ofac(10) }
+      return function()
+        return { status = asked[2] and 200 or 302, headers = { location = server.url .. "/sdn.xml" }, body = ofac(10) }
+      end
     end
     local status, _, err = update_from("https://risk.example/sdn.xml", output)
-    runtime.fetch = kept -- luacheck: ignore 122
+    runtime.transport = kept -- luacheck: ignore 122
     assert.equal(3, status)
     assert.matches("redirects from https to http", err, 1, true)
     assert.same({ "https://risk.example" }, asked)

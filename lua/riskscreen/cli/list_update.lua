@@ -52,10 +52,9 @@ local function fetch(url, headers, settings)
     elseif is_secure and not base.origin:find "^https:" then
       status.fail(status.unknown, "the service redirects from https to http")
     end
-    local reply, failure = runtime.fetch(
-      tables.merge(settings, { base_url = base, connect_timeout = CONNECT_TIMEOUT, concurrency = 1 }),
-      { target = target, headers = headers, timeout = settings.timeout }
-    )
+    local given = { base_url = base, connect_timeout = CONNECT_TIMEOUT, concurrency = 1 }
+    local send = runtime.transport(tables.merge(settings, given))
+    local reply, failure = send { method = "GET", target = target, headers = headers, timeout = settings.timeout }
     if not reply then
       status.fail(status.unknown, "the list cannot be fetched: " .. tostring(failure.message or failure.kind))
     elseif not redirects[reply.status] or not reply.headers.location then

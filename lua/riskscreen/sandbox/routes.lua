@@ -1,5 +1,6 @@
 -- From a request to an operation and its parameters. Operations without a published path have paths and parameters of
 -- the sandbox's own. Its clients are preset to them; the real service's have to be configured.
+local assumptions = require "riskscreen.sandbox.assumptions"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
 local profiles = require "riskscreen.sandbox.profile"
@@ -89,13 +90,7 @@ function M.find(method, path)
   return nil, table.concat(tables.sorted_keys(methods), ", ")
 end
 
--- The interface does not name the usage query's parameters on the wire; these are the client's defaults.
-local usage_names = {
-  granularity = "granularity",
-  start_date = "startDate",
-  end_date = "endDate",
-  group_by = "groupBy",
-}
+local assumed = assumptions.complete {}
 
 local function split_list(joined, separator)
   local items = {}
@@ -116,7 +111,8 @@ local function typed(parameter, value)
 end
 
 local function read_query(operation, query, profile)
-  local known, names, renamed = {}, profile and profiles.usage_names(profile) or usage_names, {}
+  profile = profile or assumed
+  local known, names, renamed = {}, profiles.usage_names(profile), {}
   for _, parameter in ipairs(operation.parameters) do
     local wire = names[parameter.setting]
     known[wire or parameter.name] = parameter
@@ -128,7 +124,7 @@ local function read_query(operation, query, profile)
     name, value = unescape(name), unescape(value)
     local parameter = known[name]
     local key = parameter and parameter.name or name
-    local is_ignored = not parameter and profile and profile.unknown_name == "ignored"
+    local is_ignored = not parameter and profile.unknown_name == "ignored"
     if renamed[name] and not parameter and not is_ignored then
       return nil, name .. " is unknown"
     elseif parameters[key] ~= nil and not is_ignored then

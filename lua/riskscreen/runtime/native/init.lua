@@ -31,15 +31,6 @@ local function lines_of(settings, headers, key)
   return lines
 end
 
--- The reply of a finished transfer.
-local function reply_of(transfer)
-  local reply, failure = transfer:result()
-  if reply then
-    reply.body = transfer:body()
-  end
-  return reply, failure
-end
-
 -- A 200 whose headers and times are made when one of them is read. Nearly no caller reads them, and they cost a
 -- twentieth of a call.
 local Reply = {}
@@ -58,6 +49,8 @@ function Reply.__pairs(reply)
   return next, reply
 end
 
+local function nothing() end
+
 local M = {
   name = "native",
   now = scheduler.now,
@@ -66,6 +59,12 @@ local M = {
   attach = scheduler.attach,
   detach = scheduler.detach,
   loop = scheduler.pollable,
+  ---Why nothing can wait here: it always can.
+  ---@type fun(): nil
+  refusal = nothing,
+  ---Why a client with certain settings cannot be here: every client can.
+  ---@type fun(): nil
+  problem = nothing,
 }
 
 ---A transport to Redis, or nil and why there is none.
@@ -74,18 +73,6 @@ local M = {
 ---@return string|nil message
 function M.redis_transport(settings)
   return require("riskscreen.runtime.native.redis").transport(settings)
-end
-
----Why nothing can wait here: it always can.
----@return nil
-function M.refusal()
-  return nil
-end
-
----Why a client with certain settings cannot be here: every client can.
----@return nil
-function M.problem()
-  return nil
 end
 
 ---The operator's transport, unchanged: its waits cannot be aborted here.
@@ -147,24 +134,13 @@ function M.transport(settings)
         return { status = 200, body = text }
       end
     end
-    local reply, failure = reply_of(transfer)
+    local reply, failure = transfer:result()
+    if reply then
+      reply.body = transfer:body()
+    end
     transfer:close()
     return reply, failure
   end
-end
-
----Fetches a body as it is, such as a file.
----@param settings table as for `transport`
----@param request { target: string, headers: table<string, string>, timeout: number }
----@return riskscreen.Reply|nil
----@return table|nil failure
-function M.fetch(settings, request)
-  local origin = new_origin(settings)
-  local transfer = origin:send("GET", request.target, lines_of(settings, request.headers), request.timeout)
-  scheduler.await(transfer)
-  local reply, failure = reply_of(transfer)
-  transfer:close()
-  return reply, failure
 end
 
 return M
