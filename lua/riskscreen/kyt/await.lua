@@ -33,11 +33,6 @@ local SLACK = 1 -- seconds beyond its timeout after which a poll under way is ta
 local Pending = {}
 Pending.__index = Pending
 
--- An inbox holds the pending ones, and no field of an inbox leads to the key.
-local without_key = tables.memoize(function(settings)
-  return tables.without(settings, "access_key")
-end)
-
 local M = {}
 
 ---The time before a poll.
@@ -55,8 +50,13 @@ local function name_of(self)
   return text.printable(self.hide_key(self.submission.requestId or self.submission.customId))
 end
 
-local function malformed(self, message, status)
-  return errors.new("protocol", text.printable(self.hide_key(message), 200), { status = status, sent = true })
+---The error of an answer that is not about its submission, or cannot be used.
+---@param holder { hide_key: fun(foreign: string): string } a client's state, or a pending result
+---@param message string
+---@param status? integer
+---@return riskscreen.Error
+function M.malformed(holder, message, status)
+  return errors.new("protocol", text.printable(holder.hide_key(message), 200), { status = status, sent = true })
 end
 
 ---The error of a result whose status is neither final nor pending.
@@ -73,16 +73,16 @@ end
 -- Keeps a result if its status is final. The first one stays. A status that is neither final nor pending ends the wait,
 -- because the task may have failed.
 local function take(self, result, outcome)
-  local standing = submissions.standing(self.settings, result)
+  local progress = submissions.progress(self.settings, result)
   if self.outcome then
     return
-  elseif standing == "final" then
+  elseif progress == "final" then
     outcome.result = result
     self.outcome = outcome
   else
     self.last = result
     self.stop = nil
-    if standing == "unknown" then
+    if progress == "unknown" then
       self.stop = { error = M.ended(self.hide_key, name_of(self), result), ends_wait = true }
     end
   end
@@ -92,11 +92,11 @@ end
 ---Takes an event of the inbox if it belongs to this transaction.
 ---@param event riskscreen.WebhookEvent
 function Pending:offer(event)
-  local owned, message = submissions.owns(self.submission, event.data, "webhook")
+  local owned, message = submissions.matches(self.submission, event.data, "webhook")
   if owned then
     take(self, event.data, { source = "webhook", event = event })
   elseif message then
-    self.problem = malformed(self, message)
+    self.problem = M.malformed(self, message)
   end
 end
 
@@ -106,8 +106,8 @@ local function poll(self, options)
   self.poller = nil
   local problem = other
   if result ~= nil then
-    local owned, message = submissions.owns(self.submission, result, "poll")
-    problem = not owned and malformed(self, message, other.status) or nil
+    local owned, message = submissions.matches(self.submission, result, "poll")
+    problem = not owned and M.malformed(self, message, other.status) or nil
   end
   self.problem = problem
   if not problem then
@@ -228,10 +228,11 @@ end
 ---@param state riskscreen.State the client's
 ---@param submission riskscreen.Submission
 ---@param fetch? fun(options: table): table|nil, table
----@param delay number seconds until the first poll
+---@param delay? number seconds until the first poll
+---@param finished? { result: table, response?: table } of a transaction whose result is there
 ---@return riskscreen.Pending
-function M.new(state, submission, fetch, delay)
-  local settings, runtime = without_key(state.settings), state.runtime
+function M.new(state, submission, fetch, delay, finished)
+  local settings, runtime = state.settings, state.runtime
   local pending = setmetatable({
     submission = submission,
     settings = settings,
@@ -239,10 +240,11 @@ function M.new(state, submission, fetch, delay)
     hide_key = state.hide_key,
     is_sandbox = state.is_sandbox,
     fetch = fetch,
-    waiters = settings.inbox and settings.inbox.waiters,
+    outcome = finished and tables.merge(finished, { source = "submission" }),
+    waiters = not finished and settings.inbox and settings.inbox.waiters or nil,
     signal = runtime.tasks.signal(),
     polls = 0,
-    next_at = runtime.now() + delay,
+    next_at = runtime.now() + (delay or 0),
     not_before = 0,
   }, Pending)
   pending.awaited = {
@@ -252,19 +254,6 @@ function M.new(state, submission, fetch, delay)
     end,
   }
   pending.hold = pending.waiters and pending.waiters:expect(pending.awaited)
-  return pending
-end
-
----A transaction whose result came with the answer to its submission.
----@param state riskscreen.State the client's
----@param submission riskscreen.Submission
----@param result table
----@param response table
----@return riskscreen.Pending
-function M.finished(state, submission, result, response)
-  local settings = tables.merge(state.settings, { inbox = false }) -- no event is expected
-  local pending = M.new(tables.merge(state, { settings = settings }), submission, nil, 0)
-  pending.outcome = { result = result, source = "submission", response = response }
   return pending
 end
 

@@ -1,6 +1,7 @@
 -- Transaction screening (`client.kyt`): submit a transaction, and await its result here or in another process.
 -- policy/score.lua decides from a result.
 
+local addresses = require "riskscreen.address"
 local awaiting = require "riskscreen.kyt.await"
 local build = require "riskscreen.options.build"
 local calls = require "riskscreen.call"
@@ -10,7 +11,6 @@ local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
 local request = require "riskscreen.interface.request"
 local submissions = require "riskscreen.kyt.submission"
-local submitting = require "riskscreen.kyt.submit"
 local submission_store = require "riskscreen.kyt.submission_store"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -29,6 +29,7 @@ local kinds = {
     results = { operations.by_name.getCustomRiskScoreResult, operations.by_name.getAsynchronousResult },
   },
 }
+local CLOCK_SKEW = 60 -- seconds by which the clocks of two programs may differ
 local LONGEST_WAIT = 30 * 86400 -- seconds
 local MAX_REMEMBERED = 4096 -- submissions of a client whose hash and network `await` still knows
 
@@ -117,12 +118,12 @@ end
 local function pending_of(state, wanted)
   local name, known = submissions.name(wanted), known_of(state)
   local found = known.by_name[name]
-  if found and submissions.serves(found.submission, wanted) then
+  if found and submissions.covers(found.submission, wanted) then
     found:poll_now()
     return found
   end
   local earlier = wanted.requestId and known.submissions:get(name)
-  return new_pending(state, earlier and submissions.serves(earlier, wanted) and earlier or wanted, 0)
+  return new_pending(state, earlier and submissions.covers(earlier, wanted) and earlier or wanted, 0)
 end
 
 local function new_transaction(pending)
@@ -188,36 +189,108 @@ end
 -- The methods of `client.kyt` that are more than a call.
 local methods = {}
 
+-- The result that the answer to a submission carries; false if it comes later. With a requestId an answer is a result
+-- only under a final status, and without one it needs no status.
+local function result_of(state, submission, answer)
+  local owned, message = submissions.matches(submission, answer, "submission")
+  if not owned then
+    return nil, awaiting.malformed(state, message)
+  end
+  local request_id, progress = submissions.known(answer.requestId), submissions.progress(state.settings, answer)
+  local is_decidable = submissions.known(answer.risks) ~= nil or submissions.known(answer.maxScore) ~= nil
+  if is_decidable and (progress == "final" or not request_id and progress == "missing") then
+    return answer
+  elseif request_id then
+    return false
+  elseif not is_decidable then
+    return nil, awaiting.malformed(state, "data.requestId is empty")
+  elseif progress == "unknown" then
+    return nil, awaiting.ended(state.hide_key, "the transaction", answer)
+  end
+  message = ("data.status is %s, which is pending, and there is no requestId"):format(tostring(answer.status))
+  return nil, awaiting.malformed(state, message)
+end
+
+-- The error of a transaction whose receiving address a local deny list has; or nil. Nothing is sent then.
+local function denial(state, operation, parameters)
+  local address, network = parameters.outputAddress, parameters.network
+  if not state.lists or type(address) ~= "string" or type(network) ~= "string" then
+    return nil
+  end
+  local canonical = addresses.normalize(address, addresses.alike(network, state.settings.extend))
+  local decision = state.lists:decide(canonical, network)
+  if not decision or decision.action == "allow" then
+    return nil
+  elseif decision.error then
+    decision.error.operation = operation.name
+    return decision.error
+  end
+  decision.address, decision.network = address, network
+  local fields = { operation = operation.name, decision = decision, sent = false, attempts = 0, elapsed = 0 }
+  return errors.new("list", decision.reasons[1].message, fields)
+end
+
+-- The record of a transaction that is about to be submitted.
+local function new_submission(state, kind, parameters)
+  local inbox = state.settings.inbox
+  -- Another program's inbox has another clock, and this one's may be ahead.
+  local at = inbox and inbox.waiters:mark() or state.clock() - CLOCK_SKEW
+  return submissions.new(kind, parameters, at, submissions.account_of(state))
+end
+
+-- The ticket of a submission without an answer, or nil: by the caller's own identifier an inbox may still receive the
+-- result.
+local function ticket_before(state, submission)
+  local inbox = state.settings.inbox
+  return submission.customId and inbox and inbox.waiters.by_custom_id and submissions.encode(submission) or nil
+end
+
 -- The transaction that the store keeps; or nil and an error where its result is not known, and cannot be awaited.
 local function kept_transaction(state, entry)
   local content, submission = entry.content, entry.content.submission
   local result, err = false, nil
   if content.state == "finished" then
-    result, err = submitting.result_of(state, submission, content.result)
+    result, err = result_of(state, submission, content.result)
   elseif content.state ~= "submitted" or not submission.requestId then
     local message = "%s may have been submitted: another program or task submits it, or ended meanwhile"
     local name = submission.customId or submission.hash
     local subject = "the transaction" .. (name and " " .. state.hide_key(text.show(name)) or "")
-    local ticket = submitting.ticket_before(state, submission)
+    local ticket = ticket_before(state, submission)
     err = errors.new("cancelled", message:format(subject), { uncertain = true, sent = true, ticket = ticket })
   end
   if err then
     err.submission = tables.pick(submission, { "kind", "customId", "hash", "network" })
     return nil, err
   end
-  local pending = result and awaiting.finished(state, submission, result, {}) or pending_of(state, submission)
+  local pending = result and awaiting.new(state, submission, nil, nil, { result = result })
+    or pending_of(state, submission)
   local transaction = new_transaction(pending)
   entries[transaction] = entry
   return transaction
 end
 
+-- Sends a submission. One that may have taken effect is never repeated.
 local function send(state, submission, parameters, call_options)
   local operation = kinds[submission.kind].submit
-  local result, other = submitting.submit(state, operation, submission, parameters, call_options)
+  local answer, other = calls.make(state, operation, parameters, call_options)
+  local result, err = nil, other
+  if answer ~= nil then
+    result, err = result_of(state, submission, answer)
+  end
+  if err then
+    if answer ~= nil then
+      err.operation, err.uncertain, err.last = operation.name, true, answer
+    end
+    if errors.is_uncertain(err) then
+      err.uncertain = true
+      err.ticket = ticket_before(state, submission)
+    end
+    return nil, err
+  end
+  submission.requestId = submissions.known(answer.requestId)
   if result then
-    return new_transaction(awaiting.finished(state, submission, result, other)), other
-  elseif result == nil then
-    return nil, other
+    local finished = { result = result, response = other }
+    return new_transaction(awaiting.new(state, submission, nil, nil, finished)), other
   end
   local delay = awaiting.interval(state.settings.polling, 1, state.settings.random)
   return new_transaction(new_pending(state, submission, delay)), other
@@ -229,9 +302,9 @@ local function submit(state, kind, given, call_options)
   local operation = kinds[kind].submit
   local parameters, err = calls.check(state, operation, given, call_options)
   local submission
-  err = err or submitting.denial(state, operation, parameters)
+  err = err or denial(state, operation, parameters)
   if not err then
-    submission, err = submitting.record(state, kind, parameters)
+    submission, err = new_submission(state, kind, parameters)
   end
   if err then
     return nil, err
@@ -262,8 +335,7 @@ end
 local function screen(state, kind, parameters, call_options)
   local settings, now, operation = state.settings, state.runtime.now, kinds[kind].submit
   local subject = tables.pick(parameters, { "outputAddress", "network" }) -- the caller may change its own meanwhile
-  local err = submitting.denial(state, operation, subject)
-    or not settings.immediate_results and no_source(settings, true, kind)
+  local err = denial(state, operation, subject) or not settings.immediate_results and no_source(settings, true, kind)
   if err then
     return nil, err
   end
@@ -280,7 +352,7 @@ local function screen(state, kind, parameters, call_options)
     entries[transaction]:forget()
   end
   -- A deny list may have got the address while the result was awaited.
-  err = result and submitting.denial(state, operation, subject)
+  err = result and denial(state, operation, subject)
   if err then
     err.sent, err.attempts, err.elapsed, err.last = true, problem.attempts, problem.elapsed, result
     return nil, err
@@ -344,7 +416,7 @@ function methods.await(self, request_id, await_options_given)
     return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
   end
   local kind = checked.kind or "transaction"
-  local wanted = { requestId = request_id, kind = kind, account = submitting.account_of(state) }
+  local wanted = { requestId = request_id, kind = kind, account = submissions.account_of(state) }
   return await(new_transaction(pending_of(state, wanted)), checked.timeout)
 end
 
@@ -354,7 +426,7 @@ end
 ---@return riskscreen.Error|nil
 function methods.resume(self, ticket)
   local state = open(self)
-  local account = submitting.account_of(state)
+  local account = submissions.account_of(state)
   local submission, err = submissions.decode(ticket, account)
   if not submission then
     err.message = state.hide_key(err.message)

@@ -2,6 +2,7 @@
 -- transaction. Here it is decided which answers and events belong to a submission, and which status ends a wait.
 
 local addresses = require "riskscreen.address"
+local calls = require "riskscreen.call"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local kept = require "riskscreen.json.kept"
@@ -23,7 +24,11 @@ local LONGEST_TICKET = 16384 -- bytes
 ---@field at? number Unix seconds of the submission, by the clock of the inbox where there is one
 ---@field account? string the identity of the service and the account
 
-local M = {}
+local M = {
+  ---The identity of a client's service and account.
+  ---@type fun(state: riskscreen.State): string
+  account_of = tables.memoize(calls.identity.account),
+}
 
 ---A value of an answer; nil for null and for the empty text.
 ---@param value any
@@ -97,7 +102,7 @@ end
 ---@param source "submission"|"poll"|"webhook" where it comes from
 ---@return boolean|nil belongs nil: it should, and cannot be used
 ---@return string|nil message
-function M.owns(submission, answer, source)
+function M.matches(submission, answer, source)
   local record = source == "submission" and records.submission or records.transaction_result
   local message = shape.check(record, answer, "data")
   if not shape.is_object(answer) then
@@ -121,11 +126,11 @@ function M.owns(submission, answer, source)
   return true
 end
 
----The meaning of a result's status.
+---What the status of a result says about it.
 ---@param settings table the client's
 ---@param answer table
 ---@return "final"|"pending"|"missing"|"unknown"
-function M.standing(settings, answer)
+function M.progress(settings, answer)
   local status = known(answer.status)
   return status == nil and "missing"
     or tables.set(settings.final_statuses)[status] and "final"
@@ -143,13 +148,13 @@ function M.name(submission)
   return tables.fingerprint(submission)
 end
 
----Whether a pending result of one record serves another one: nothing that the other one knows is forgotten.
----@param pending riskscreen.Submission
+---Whether one record covers another one: it has all that the other one knows.
+---@param record riskscreen.Submission
 ---@param wanted riskscreen.Submission
 ---@return boolean
-function M.serves(pending, wanted)
+function M.covers(record, wanted)
   for name, value in pairs(wanted) do
-    if name ~= "account" and pending[name] ~= value then
+    if name ~= "account" and record[name] ~= value then
       return false
     end
   end

@@ -7,7 +7,6 @@ local errors = require "riskscreen.errors"
 local kept = require "riskscreen.json.kept"
 local random = require "riskscreen.util.random"
 local submissions = require "riskscreen.kyt.submission"
-local submit = require "riskscreen.kyt.submit"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -48,7 +47,7 @@ local function keys_of(state, kind, custom_id, fingerprint, old_fingerprint)
   local settings = state.settings
   local id = custom_id and "id " .. tostring(custom_id)
   local host = settings.base_url and settings.base_url.origin or ""
-  return submit.account_of(state) .. " " .. hash_of(kind .. " " .. (id or fingerprint)),
+  return submissions.account_of(state) .. " " .. hash_of(kind .. " " .. (id or fingerprint)),
     hash_of(table.concat({ host, kind, id or old_fingerprint }, " "))
 end
 
@@ -209,7 +208,7 @@ end
 ---@return fun(): riskscreen.kyt.Entry|false|nil, riskscreen.Error|nil
 function M.each(state)
   local space = state.settings.store:space(SPACE)
-  local account = submit.account_of(state) .. " "
+  local account = submissions.account_of(state) .. " "
   local each = space:each()
   return function()
     for key, value in each do
@@ -235,7 +234,7 @@ function M.of_submission(state, submission)
     forget = function()
       return errors.result(state.runtime.tasks.pcall(function()
         for entry in M.each(state) do
-          if entry and submissions.serves(entry.content.submission, submission) then
+          if entry and submissions.covers(entry.content.submission, submission) then
             return entry:forget()
           end
         end

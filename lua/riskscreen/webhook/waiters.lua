@@ -79,7 +79,7 @@ local function claimants_of(self, event)
   for _, key in ipairs(keys_of(event.data)) do
     local found = {}
     for awaited in pairs(self.slots[key] or {}) do
-      if submissions.owns(awaited.submission, event.data, "webhook") ~= false then
+      if submissions.matches(awaited.submission, event.data, "webhook") ~= false then
         found[#found + 1] = awaited
       end
     end
