@@ -1,8 +1,10 @@
 -- A file of results that goes on after any end of the process. `screen --file` knows from its state how far the file
 -- counts, and `queue results` from the rows.
+local core = require "riskscreen.core"
 local records = require("riskscreen.rows").records
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
+local text = require "riskscreen.util.text"
 
 local PIECE = 65536 -- bytes
 
@@ -10,6 +12,7 @@ local PIECE = 65536 -- bytes
 ---@field path? string none of a stream
 ---@field position integer bytes that count
 ---@field private out table
+---@field private chain string of the digests of its lines up to the position
 local Results = {}
 Results.__index = Results
 
@@ -19,7 +22,7 @@ local M = {}
 ---@param out table
 ---@return riskscreen.cli.Results
 function M.stream(out)
-  return setmetatable({ out = out, position = 0 }, Results)
+  return setmetatable({ out = out, position = 0, chain = "" }, Results)
 end
 
 ---Opens a file of results.
@@ -29,14 +32,26 @@ end
 function M.open(path, mode)
   local out, problem = io.open(path, mode)
   status.ensure_written(out, problem)
-  return setmetatable({ out = out, path = path, position = 0 }, Results)
+  return setmetatable({ out = out, path = path, position = 0, chain = "" }, Results)
 end
 
----Writes a row at the position.
----@param row string
-function Results:write(row)
-  status.ensure_written(self.out:write(row))
-  self.position = self.position + #row
+local function count(self, lines)
+  for line in lines:gmatch "[^\n]*\n" do
+    self.position, self.chain = self.position + #line, core.sha256(self.chain .. line)
+  end
+end
+
+---Writes rows at the position.
+---@param rows string
+function Results:write(rows)
+  status.ensure_written(self.out:write(rows))
+  count(self, rows)
+end
+
+---The digest of what counts.
+---@return string
+function Results:digest()
+  return text.hex(self.chain)
 end
 
 ---Forces what was written to the disk.
@@ -44,12 +59,35 @@ function Results:sync()
   status.ensure_written((self.path and system.sync or self.out.flush)(self.out))
 end
 
+local function lines_of(self)
+  self.out:seek "set"
+  return records.lines(function()
+    return self.out:read(PIECE)
+  end, "bytes", records.LONGEST_OWN)
+end
+
+---The digest of the file up to a position; nil where no line ends there.
+---@param position integer
+---@return string|nil
+function Results:digest_to(position)
+  self.position, self.chain = 0, ""
+  local next_line = lines_of(self)
+  local line
+  repeat
+    line = self.position < position and next_line()
+    count(self, line or "")
+  until not line
+  return self.position == position and self:digest() or nil
+end
+
 ---Removes what stands behind a position, and goes on there.
 ---@param position integer
 function Results:cut(position)
+  if self.position ~= position then
+    self:digest_to(position)
+  end
   status.ensure_written(system.truncate(self.out, position))
   self.out:seek("set", position)
-  self.position = position
 end
 
 ---A part of the file.
@@ -71,11 +109,7 @@ end
 ---behind it, and whether it lacks its end. The iterator ends before a row that is not whole.
 ---@return fun(): string|nil, string[], integer, boolean
 function Results:rows()
-  self.out:seek "set"
-  local position, longest, lacks_end, cells = 0, records.LONGEST_OWN, false, {}
-  local next_line = records.lines(function()
-    return self.out:read(PIECE)
-  end, "bytes", longest)
+  local position, lacks_end, cells, next_line = 0, false, {}, lines_of(self)
   local next_row = records.rows(function()
     local line, number, length = next_line()
     lacks_end = line ~= nil and line:sub(-1) ~= "\n"
@@ -84,7 +118,7 @@ function Results:rows()
     end
     position = position + #(line or "")
     return line, number, lacks_end and #line or length
-  end, longest)
+  end, records.LONGEST_OWN)
   return function()
     local row, _, has_quotes = next_row()
     local count = row and records.split(row, ",", cells, has_quotes)

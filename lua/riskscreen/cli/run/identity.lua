@@ -63,11 +63,12 @@ end
 ---@param before table<string, string>
 ---@param now table<string, string>
 ---@return string|nil
+---@return boolean|nil is_account it may be the account, as after a refused key
 function M.difference(before, now)
   for _, name in ipairs(names) do
     if before[name] ~= now[name] and not (LATER[name] and before[name] == nil) then
       if name == "identity" then
-        return "the account, or another setting that decisions depend on, is another one"
+        return "the account, or another setting that decisions depend on, is another one", true
       end
       local was, is = text.show(before[name] or "none"), text.show(now[name] or "none")
       return ("%s was %s and is %s"):format(name, was, is)

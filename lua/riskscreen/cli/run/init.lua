@@ -163,6 +163,7 @@ end
 
 function Run:record(written)
   self.out:sync()
+  self.progress.digest = self.out:digest()
   self.state:record(self.progress, written)
   self.recorded = runtime.now()
 end

@@ -123,6 +123,13 @@ local function open_earlier(path, format, columns)
   }
 end
 
+-- Whether a file is what a run has recorded, up to its length then. Behind it, a killed run may have written more.
+local function has_recorded(run, out, length, digest, is_complete)
+  local header = length > 0 and run:header() or ""
+  local found = out:part(0, #header) == header and out:digest_to(length)
+  return found and (digest or found) == found and not (is_complete and out:part(length, 1) ~= "")
+end
+
 -- The file to which a run goes on to write. With --retry-failed it begins again if the run is complete.
 local function place_of(run, path)
   local progress, retries = run.state.progress, run.context.options.retry_failed
@@ -134,12 +141,11 @@ local function place_of(run, path)
   if not begins and (progress.finished or not progress.earlier) then
     return path
   end
-  local file = io.open(path, "rb")
-  local size = file and file:seek "end"
-  if file then
-    file:close()
-  end
-  if size ~= (begins and progress.offset or progress.earlier) then
+  local length = begins and progress.offset or progress.earlier
+  local file = results.open(path, "rb")
+  local is_same = has_recorded(run, file, length, begins and progress.digest or progress.earlier_digest, true)
+  file:close()
+  if not is_same then
     status.misuse(("--retry-failed: %s was changed since its run. --force starts again"):format(path))
   end
   if begins then
@@ -148,14 +154,6 @@ local function place_of(run, path)
   run.copied = open_earlier(path, run.format, run.columns)
   run.passed = open_earlier(path, run.format, run.columns)
   return files.unfinished(path)
-end
-
--- Whether the output is still that of the run up to an offset, as far as its first line and its length show. What comes
--- after that is cut off; after a complete run nothing may come.
-local function has_recorded(run, progress)
-  local header, out, offset = run:header(), run.out, progress.offset
-  return (offset == 0 or out:part(0, #header) == header and out:part(offset - 1, 1) == "\n")
-    and not (progress.finished and out:part(offset, 1) ~= "")
 end
 
 -- Opens the output where the run goes on. That of a run with --retry-failed has the permissions of the earlier one.
@@ -189,17 +187,23 @@ function M.open(run, path, identity)
   run.state = state
   if resumes and state.progress then
     local began = state:identity()
-    local difference = identities.difference(began, identity)
-    if difference then
+    local difference, is_account = identities.difference(began, identity)
+    local has_answers = state.progress.position > 0 or state.progress.earlier or next(state.answers)
+    if difference and (has_answers or not is_account) then
       status.misuse(
         ("--resume: this is another run: %s. Give the same arguments, or --force to start again"):format(difference)
       )
     end
+    local source = run.row_source
     run:set_row_source(began.source)
     run.out = open_place(place_of(run, path), path, state.progress.offset)
-    if not (run.out and has_recorded(run, state.progress)) then
+    local progress = state.progress
+    if not (run.out and has_recorded(run, run.out, progress.offset, progress.digest, progress.finished)) then
       local message = "--resume: %s is not what the run has recorded; it was changed. --force starts again"
       status.misuse(message:format(path))
+    elseif difference then -- a run without an answer, such as one with a wrong key, goes on with another account
+      run:set_row_source(source)
+      state:begin(identity)
     end
     run.out:cut(state.progress.offset)
   else
@@ -211,7 +215,7 @@ function M.open(run, path, identity)
   if state.progress.offset == 0 then -- a run that was ended before this has no header
     run.out:write(run:header())
     run.out:sync()
-    state.progress.offset = run.out.position
+    state.progress.offset, state.progress.digest = run.out.position, run.out:digest()
     state:record(state.progress, {})
   end
   run.progress, run.answers = state.progress, state.answers

@@ -17,11 +17,13 @@ local store = require "riskscreen.store"
 ---@class riskscreen.cli.Progress
 ---@field position integer rows of the input whose answer is in the output
 ---@field offset integer bytes of the output
+---@field digest? string of these bytes; 0.9.0 kept none
 ---@field counts table<riskscreen.Action, integer>
 ---@field invalid integer
 ---@field failed integer
 ---@field finished boolean
 ---@field earlier? integer bytes of the results of the complete run whose failed rows are asked for again
+---@field earlier_digest? string of these bytes
 ---@field rows? integer rows of that run
 ---@field last_chain? string of that run's last row
 ---@field chain? string of the digests of a pipe's rows up to the position
@@ -160,7 +162,7 @@ end
 ---Begins again after the end of a run, for the rows that failed.
 function State:begin_again()
   local progress = new_progress()
-  progress.earlier = self.progress.offset
+  progress.earlier, progress.earlier_digest = self.progress.offset, self.progress.digest
   progress.rows, progress.last_chain = self.progress.position, self.progress.chain
   self:record(progress, {})
 end
