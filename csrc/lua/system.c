@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +27,9 @@
 extern char **environ;
 #endif
 
-#define UNKNOWN_WIDTH 80 /* columns of a terminal that does not tell */
-#define LINKS_MAX     40 /* links that lead to links, as Linux follows */
+#define UNKNOWN_WIDTH 80    /* columns of a terminal that does not tell */
+#define LINKS_MAX     40    /* links that lead to links, as Linux follows */
+#define PIECE         16384 /* bytes that are taken from a pipe at a time */
 
 /* The stream of the open Lua file at index 1. */
 static FILE *check_file(lua_State *L) {
@@ -242,6 +244,24 @@ static int system_ending(lua_State *L) {
     return 1;
 }
 
+/* system.take(file): what has come through a pipe, past the file's buffer: a text, which is empty at the end; false if
+ * nothing has come yet. */
+static int system_take(lua_State *L) {
+    char bytes[PIECE];
+    struct pollfd wish = {.fd = fileno(check_file(L)), .events = POLLIN};
+    int ready = poll(&wish, 1, 0);
+    ssize_t count = ready > 0 ? read(wish.fd, bytes, sizeof bytes) : -1;
+    if (ready == 0 || (count < 0 && (errno == EINTR || errno == EAGAIN))) {
+        lua_pushboolean(L, 0);
+        return 1;
+    }
+    if (count < 0) {
+        return push_result(L, false);
+    }
+    lua_pushlstring(L, bytes, (size_t)count);
+    return 1;
+}
+
 /* system.process(): the number of this process. A forked child has another one than its parent. */
 static int system_process(lua_State *L) {
     lua_pushinteger(L, (lua_Integer)getpid());
@@ -272,14 +292,23 @@ static int system_variables(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},     {"sync", system_sync},
-        {"truncate", system_truncate},   {"lock", system_lock},
-        {"restrict", system_restrict},   {"stat", system_stat},
-        {"version", system_version},     {"link_target", system_link_target},
-        {"real_path", system_real_path}, {"make_like", system_make_like},
-        {"catch_end", system_catch_end}, {"ending", system_ending},
-        {"process", system_process},     {"random", system_random},
-        {"variables", system_variables}, {NULL, NULL},
+        {"columns", system_columns},
+        {"sync", system_sync},
+        {"truncate", system_truncate},
+        {"lock", system_lock},
+        {"restrict", system_restrict},
+        {"stat", system_stat},
+        {"version", system_version},
+        {"link_target", system_link_target},
+        {"real_path", system_real_path},
+        {"make_like", system_make_like},
+        {"catch_end", system_catch_end},
+        {"ending", system_ending},
+        {"process", system_process},
+        {"random", system_random},
+        {"variables", system_variables},
+        {"take", system_take},
+        {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

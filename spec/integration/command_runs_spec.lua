@@ -15,6 +15,26 @@ local function shell(line)
   return command_line.run(("sh -c '%s'"):format(line))
 end
 
+describe("screen ADDRESS", function()
+  after_each(temporary.clean)
+
+  it("ends after Ctrl-C when the calls under way have ended, and shows and records each of them", function()
+    local list = {}
+    for number = 1, 400 do
+      list[number] = address(number)
+    end
+    local line = "timeout -s INT 3 env riskscreen screen --sandbox -n eth --set rate_limit.rate=60 --jsonl "
+      .. "--concurrency 2 --journal @journal.jsonl "
+      .. table.concat(list, " ")
+    local out, status = shell(line)
+    assert.equal(124, status) -- that of `timeout`
+    local _, shown = out:gsub('"action":', "")
+    local _, recorded = read(path "journal.jsonl"):gsub("\n", "")
+    assert.is_true(shown > 10 and shown < 400, out)
+    assert.equal(shown, recorded)
+  end)
+end)
+
 describe("screen --file", function()
   after_each(temporary.clean)
 
@@ -45,6 +65,14 @@ describe("screen --file", function()
     local out, status = shell(line:format(0, "", "--resume"))
     assert.equal(2, status, out)
     assert.matches("1,800 rows: allow", out, 1, true)
+  end)
+
+  it("writes the results of a slow pipe as its rows come", function()
+    local rows = "(echo address; for n in 1 2 3 4; do printf 0x%040x\\\\n $n; sleep 1; done; touch @end)"
+    local read_line = "while read -r row; do test -e @end || echo early; done"
+    local out = shell(rows .. " | riskscreen screen -q --sandbox -n eth --file - -o - | " .. read_line)
+    local _, early = out:gsub("early", "")
+    assert.is_true(early >= 3, out)
   end)
 
   it("refuses another pipe than that of its run also when the run is complete", function()

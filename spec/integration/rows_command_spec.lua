@@ -46,6 +46,13 @@ describe("a file of rows in the command", function()
       assert.equal(4, status, verb[1])
       assert.matches("more invalid rows than 3", err, 1, true)
     end
+    -- Nothing is begun with such a file.
+    for _, most in ipairs { "1000", "3" } do
+      local status, out = run { "watch", "--sandbox", "--once", "--file", path, "-n", "eth", "--max-invalid", most }
+      assert.same({ 4, "" }, { status, out })
+    end
+    assert.equal(4, (run { "screen", "--sandbox", "--file", path, "-n", "eth" }))
+    assert.same({ "in.csv" }, temporary.names())
   end)
 
   it("may be empty only with --allow-empty", function()

@@ -2,10 +2,15 @@
 local configuration = require "riskscreen.cli.configuration"
 local files = require "riskscreen.util.files"
 local options = require "riskscreen.options.rows"
+local riskscreen = require "riskscreen"
 local rows = require "riskscreen.rows"
 local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+
+local LOOK_EVERY = 0.005 -- seconds between two looks at an empty pipe
+local GARBAGE = 1000 -- rows without an address with which a file is refused before it begins, and not in its midst
 
 local M = {
   ---@type riskscreen.cli.Option[] of every verb that reads rows
@@ -70,14 +75,42 @@ function M.refuse_stream(path, flag)
   end
 end
 
+-- A standard input that waits for its pipe without holding up the calls under way.
+local function without_wait(input)
+  if io.type(input) ~= "file" or input:seek() then
+    return input
+  end
+  local function read()
+    while not system.ending() do
+      local piece, problem = system.take(input)
+      if piece then
+        return piece ~= "" and piece or nil
+      elseif piece == nil then
+        return nil, problem
+      end
+      riskscreen.sleep(LOOK_EVERY)
+    end
+    return nil, "interrupted"
+  end
+  return { read = read }
+end
+
 ---Opens a file of addresses. A file that is refused ends the command before the first call.
 ---@param context riskscreen.cli.Context
 ---@param path string "-" is stdin
 ---@return riskscreen.Rows
 function M.open(context, path)
-  local source, name = path == "-" and context.world.input or path, path == "-" and "stdin" or path
-  local input =
-    status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
+  local source, name = path, path
+  if path == "-" then
+    source, name = without_wait(context.world.input), "stdin"
+  end
+  local level = context.options.address_check
+  if level == nil then
+    level = context:setting "address_check"
+  end
+  local given = { name = name, checked_first = true }
+  given.most_invalid = level ~= false and math.max(GARBAGE, context.options.max_invalid) or nil
+  local input = status.ensure(rows.open(source, rows.options_of(context.options, given)))
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then
     status.misuse(lacking.message)

@@ -10,6 +10,7 @@ local text = require "riskscreen.util.text"
 
 local WINDOW = 8 -- times `concurrency` is the most items that are taken and not yet reported
 local AHEAD = 4 -- times `concurrency` is the most items that are taken and have not ended
+local SLOW = 0.01 -- seconds for which a result waits while further items are taken
 
 ---@class riskscreen.MapEntry
 ---@field index integer
@@ -133,15 +134,19 @@ local function start_workers(run)
   end
 end
 
--- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones.
+-- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones. A result
+-- does not wait for a slow source.
 local function fill(run)
   start_workers(run)
+  local now, has_result = run.runtime.now, nil
+  local began = now()
   while
-    not (run.exhausted or run.stopped)
+    not (run.exhausted or run.stopped or has_result and now() - began > SLOW)
     and run.taken - run.ended < AHEAD * run.concurrency
     and run.taken - run.reported < run.window
   do
     take(run)
+    has_result = run.results[(run.reported + 1) % run.window]
     if run.working < run.concurrency then
       start_workers(run)
     end

@@ -35,6 +35,7 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@field needs? string[] names of columns of which the header must have one; the caller looks for all columns itself.
 ---Such a file of decisions may grow while it is read
 ---@field checked_first? boolean a file that can be read twice is checked to its end before its first row is given out
+---@field most_invalid? integer rows without an address of any network with which that check takes a file
 
 ---@class riskscreen.Row
 ---@field line integer the line on which it begins; of a JSON array, the position
@@ -425,13 +426,14 @@ end
 ---Counts a row that is invalid. An error where there are more than may be.
 ---@param line any
 ---@param problem string
+---@param most? integer by default the option max_invalid
 ---@return riskscreen.Error|nil
-function Rows:invalid(line, problem)
+function Rows:invalid(line, problem, most)
   self.invalid_count = self.invalid_count + 1
-  local most = self.options.max_invalid
-  if most and self.invalid_count > most then
+  local allowed = self.options.max_invalid
+  if allowed and self.invalid_count > (most or allowed) then
     local message = "more invalid rows than %d, the last one is this: %s. --max-invalid N takes more"
-    return self:failure(message:format(most, problem), line)
+    return self:failure(message:format(allowed, problem), line)
   end
 end
 
@@ -492,13 +494,20 @@ local by_kind = { text = Rows.next_csv, json = Rows.next_json, json_array = Rows
 
 -- Reads a whole file, and reports what refuses it.
 function Rows:check()
-  local read = self.file.kind == "text" and self.next_fields or self.read
-  local row, err
+  local is_text, most, fault = self.file.kind == "text", self.options.most_invalid, nil
+  local read = is_text and self.next_fields or self.read
   repeat
-    row, err = read(self)
-    self.count = self.count + (row and 1 or 0)
-  until not row
-  return err or self:without_rows()
+    local row, other = read(self)
+    if not row then
+      return other or self:without_rows()
+    end
+    self.count = self.count + 1
+    local address = is_text and text.trim(self.fields[self.address_at]) or row.address
+    if most and not addresses.spellings(address, "format")[1] then
+      fault = self:invalid(is_text and other or row.line, text.show(address) .. " is no address", most)
+    end
+  until fault
+  return fault
 end
 
 local function new(file, options)

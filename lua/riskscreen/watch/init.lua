@@ -232,7 +232,12 @@ end
 -- are passed over.
 local function rows_of(settings)
   local function open()
-    return ensure(rows.open(settings.source, rows.options_of(settings, { checked_first = true })))
+    return ensure(
+      rows.open(
+        settings.source,
+        rows.options_of(settings, { checked_first = true, most_invalid = settings.max_invalid })
+      )
+    )
   end
   local input = open()
   return function()
@@ -245,8 +250,6 @@ local function rows_of(settings)
     ensure(row, err)
     if not row then
       input:close()
-    elseif not addresses.spellings(row.address, "format")[1] then
-      input:count_invalid(row.line, text.show(row.address) .. " is no address")
     end
     return row
   end
@@ -296,8 +299,11 @@ local function remaining(self)
   end
 end
 
--- Addresses and rows that have left the source are forgotten.
+-- Forgets addresses and rows that have left the source. Another file of this watch may still have them.
 local function forget(self)
+  if self.other_files[1] then
+    return
+  end
   for row, cycle in self.rows:each() do
     if cycle ~= tostring(self.cycle.number) then
       ensure(self.rows:delete(row))
@@ -317,8 +323,9 @@ local function source_of(self)
 end
 
 local function save_cycle(self)
-  local name = self.meta.name
+  local name, files_of = self.meta.name, tables.concat(self.other_files, { source_of(self) })
   ensure(self.store:batch {
+    { kind = "put", space = name, key = "files", value = assert(json.encode(files_of)) },
     { kind = "put", space = name, key = "cycle", value = assert(json.encode(self.cycle)) },
     { kind = "put", space = name, key = "account", value = calls.identity.account(calls.state_of(self.client)) },
     { kind = "put", space = name, key = "source", value = source_of(self) },
@@ -416,6 +423,10 @@ local function load(self)
   local rule = { cap = self.settings.daily_cap or math.huge, clock = self.clock, now = self.runtime.now }
   self.cap = limiters.daily(tables.merge(used and json.decode(used) or {}, rule))
   self.serial = tonumber((ensure(self.meta:get "serial"))) or 0
+  self.other_files = {}
+  for _, path in ipairs(json.decode(ensure(self.meta:get "files") or "[]") or {}) do
+    self.other_files[#self.other_files + 1] = path ~= source_of(self) and files.exists(path) and path or nil
+  end
 end
 
 -- A file that has no address of the one before is another watch: the verdicts of this one would be forgotten.

@@ -56,6 +56,17 @@ describe("riskscreen watch", function()
     assert.same({ 0, "" }, { status, out })
     status, out = watch(next_month)
     assert.same({ 0, 1 }, { status, #lines_of(out) })
+    -- Both files are there: neither makes the watch forget the other's verdicts.
+    for _, file in ipairs { path, next_month, next_month, path } do
+      status, out = watch(file)
+      assert.same({ 0, "" }, { status, out })
+    end
+    os.remove(next_month)
+    temporary.write(path, "address\n" .. address "type-hack" .. "\n")
+    assert.equal(0, (watch(path)))
+    temporary.write(path, "address\n" .. address "type-hack" .. "\n" .. address "type-scam" .. "\n")
+    status, out = watch(path)
+    assert.same({ 0, 1 }, { status, #lines_of(out) })
   end)
 
   it("ends at Ctrl-C and SIGTERM when its screening has ended", function()

@@ -277,6 +277,21 @@ describe("map", function()
     run:stop()
   end)
 
+  it("reports a result while its source has no further item yet", function()
+    local count, given = 0, {}
+    for _, value in
+      map(function()
+        riskscreen.sleep(count > 0 and 0.02 or 0)
+        count = count + 1
+        given[count] = true
+        return count <= 4 and count or nil
+      end, double)
+    do
+      assert.is_nil(given[value / 2 + 2])
+    end
+    assert.equal(5, count)
+  end)
+
   it("takes nothing before the first result is wanted", function()
     local taken = 0
     map(function()
