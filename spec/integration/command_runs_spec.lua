@@ -70,7 +70,7 @@ describe("screen --file", function()
   it("writes the results of a slow pipe as its rows come", function()
     local rows = "(echo address; for n in 1 2 3 4; do printf 0x%040x\\\\n $n; sleep 1; done; touch @end)"
     local read_line = "while read -r row; do test -e @end || echo early; done"
-    local out = shell(rows .. " | riskscreen screen -q --sandbox -n eth --file - -o - | " .. read_line)
+    local out = shell(rows .. " | riskscreen screen --sandbox -n eth --file - -o - | " .. read_line)
     local _, early = out:gsub("early", "")
     assert.is_true(early >= 3, out)
   end)

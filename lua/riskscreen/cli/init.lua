@@ -272,22 +272,35 @@ local function run_command(choice, result, world, parser)
   return execute(context)
 end
 
+-- The status of a help. Where the network is configured, a whole command may end with an address that is "-h".
+local function status_of_help(command, world)
+  local ok, found = pcall(configuration.read, {}, {}, world)
+  if command and command.verdict == "status" and ok and configuration.get(found, "network") then
+    world.warn "the status is 4, not 0: a network is configured, so '-h' may have been meant as an address"
+    return status.usage
+  end
+  return status.done
+end
+
 -- The verb whose name the arguments begin with, or nil.
 local function named(list, arguments)
-  local words, names = {}, tables.set(tables.pluck(list, "name"))
+  local words = {}
   for _, argument in ipairs(arguments) do
     words[#words + 1] = not argument:find "^%-" and argument or nil
   end
-  local first = words[1] or ""
-  local both = first .. " " .. (words[2] or "")
-  return names[first] and first or names[both] and both or nil
+  for _, command in ipairs(list) do
+    if command.name == words[1] or command.name == table.concat(words, " ", 1, math.min(2, #words)) then
+      return command
+    end
+  end
 end
 
 ---Runs the command.
 ---@param arguments string[]
 ---@param given? table parts of riskscreen.cli.World
+---@param is_help? boolean the verb `help` asks for one
 ---@return integer status
-function M.main(arguments, given)
+function M.main(arguments, given, is_help)
   local world = world_of(given)
   local list = commands.list()
   local parser, choice = parsers.new(list, commands.groups, version)
@@ -302,9 +315,9 @@ function M.main(arguments, given)
     if answer then
       status.ensure_written(world.out:write(answer, "\n"))
       status.ensure_written(world.out:flush())
-      return status.done
+      return is_help and status.done or status_of_help(named(list, arguments), world)
     elseif choice.command and choice.command.is_help then
-      return M.main(tables.concat(result["argument.verb"], { "--help" }), given)
+      return M.main(tables.concat(result["argument.verb"], { "--help" }), given, true)
     elseif not choice.command then
       -- A script whose verb is empty must not get the status of `allow`.
       world.err:write((choice.group or parser):get_help(), "\n")
@@ -318,8 +331,8 @@ function M.main(arguments, given)
   local code, message, is_missing = status.of_failure(outcome)
   world.warn(message)
   if code == status.usage and not is_missing then
-    local name = named(list, arguments)
-    local line = name and ("Run 'riskscreen %s --help' for examples.\n"):format(name)
+    local command = named(list, arguments)
+    local line = command and ("Run 'riskscreen %s --help' for examples.\n"):format(command.name)
     world.err:write(line or "Run 'riskscreen --help' for the verbs and options.\n")
   end
   return code

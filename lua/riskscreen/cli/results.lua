@@ -35,7 +35,7 @@ function M.open(path, mode)
   return setmetatable({ out = out, path = path, position = 0, chain = "" }, Results)
 end
 
-local function count(self, lines)
+local function take(self, lines)
   for line in lines:gmatch "[^\n]*\n" do
     self.position, self.chain = self.position + #line, core.sha256(self.chain .. line)
   end
@@ -45,7 +45,7 @@ end
 ---@param rows string
 function Results:write(rows)
   status.ensure_written(self.out:write(rows))
-  count(self, rows)
+  take(self, rows)
 end
 
 ---The digest of what counts.
@@ -75,7 +75,7 @@ function Results:digest_to(position)
   local line
   repeat
     line = self.position < position and next_line()
-    count(self, line or "")
+    take(self, line or "")
   until not line
   return self.position == position and self:digest() or nil
 end

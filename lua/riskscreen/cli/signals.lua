@@ -7,11 +7,14 @@ local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 
 local M = {}
 
----Calls `stop` once after the first signal.
+---Calls `stop` once after the first signal. A verb that an assistant runs ends with its server.
 ---@param context riskscreen.cli.Context
 ---@param stop fun()
 ---@return fun() forget ends this
 function M.catch(context, stop)
+  if context.ends_at then
+    return function() end
+  end
   assert(system.catch_end())
   local finished = false
   riskscreen.defer(function()

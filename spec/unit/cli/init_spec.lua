@@ -47,10 +47,15 @@ describe("the command", function()
       assert.same({ 4, "" }, { status, out })
       assert.matches("stand alone, or behind a verb", err, 1, true)
     end
-    for _, line in ipairs { { "list", "check", "-h" }, { "list", "--help" }, { "screen", "-h" }, { "-h" } } do
+    local configured = { RISKSCREEN_NETWORK = "eth" }
+    local helps =
+      { { "list", "check", "-h" }, { "list", "--help" }, { "screen", "-h" }, { "-h" }, { "help", "screen" } }
+    for _, line in ipairs(helps) do
       local status, out = run(line)
       assert.equal(0, status)
       assert.matches("Usage:", out, 1, true)
+      -- An address from elsewhere may be "-h".
+      assert.equal(line[1] == "screen" and 4 or 0, (run(line, { env = configured })))
     end
   end)
 
@@ -236,7 +241,13 @@ describe("an allow of the sandbox", function()
       assert.equal(0, (run(tables.concat(line, { "--force" }))))
       local whole = temporary.read(output)
       assert.equal(0, (run(tables.concat(line, { "--resume" }))))
-      local foreign = { "", whole:sub(1, -2), whole:sub(1, -2) .. "x", (("a,b\n"):rep(1000):gsub("\n", "; ")) }
+      local foreign = {
+        (whole:gsub("allow", "block")),
+        "",
+        whole:sub(1, -2),
+        whole:sub(1, -2) .. "x",
+        (("a,b\n"):rep(1000):gsub("\n", "; ")),
+      }
       for _, content in ipairs(foreign) do
         temporary.write(output, content)
         local status, _, err = run(tables.concat(line, { "--resume" }))

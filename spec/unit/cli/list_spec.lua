@@ -41,6 +41,12 @@ describe("riskscreen list", function()
     end
   end)
 
+  it("tells entries of the past with their number", function()
+    directory:write("ours.csv", ("address,expires\n%s,2020-01-01\n%s,\n"):format(address(1), address(2)))
+    local _, _, err = run { "list", "check", input }
+    assert.matches("1 entry already expired", err, 1, true)
+  end)
+
   it("says whether addresses are on it", function()
     run { "list", "build", input, "-o", output }
     assert.equal(0, (run { "list", "check", output }))

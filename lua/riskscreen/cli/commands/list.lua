@@ -24,6 +24,12 @@ local function time_of(seconds)
   return seconds and seconds > 0 and seconds < LATEST and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds) or nil
 end
 
+local function warn_of_expired(context, count)
+  if (count or 0) > 0 then
+    context:warn(text.count(count, "entry") .. " already expired")
+  end
+end
+
 local function warn_of(context, report)
   for _, problem in ipairs(report.problems) do
     context:warn(lists.show_problem(problem))
@@ -32,9 +38,7 @@ local function warn_of(context, report)
   if more > 0 then
     context:warn(text.count(more, "more row") .. " without an entry")
   end
-  if report.expired > 0 then
-    context:warn(text.count(report.expired, "entry") .. " already expired")
-  end
+  warn_of_expired(context, report.expired)
   for _, skipped in ipairs(report.skipped) do
     context:warn(("%s of %s: %s"):format(text.count(skipped.count, "address"), skipped.symbol, skipped.reason))
   end
@@ -131,6 +135,7 @@ end
 
 local function run_check(context)
   local list = load(context.arguments.file)
+  warn_of_expired(context, list.facts.expired)
   local output, code = context:output { "address", "network", "listed", "expires", "note" }, status.done
   for _, address in ipairs(context.arguments.address or {}) do
     local record = find(list, address, context:network())

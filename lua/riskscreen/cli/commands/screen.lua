@@ -7,6 +7,7 @@ local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local run_options = require "riskscreen.options"
 local runs = require "riskscreen.cli.run"
+local signals = require "riskscreen.cli.signals"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
@@ -40,15 +41,23 @@ local function screen_addresses(context, addresses)
   local client, source = context:client()
   local meta = context.options.meta
   local output = context:output(decision_record.columns(source, meta))
-  local worst = status.allow
-  for decision in client:screen_all(decision_record.request(context, addresses)) do
+  local worst, taken, stopped = status.allow, 0, false
+  local forget = signals.catch(context, function()
+    stopped = true
+  end)
+  local function next_address()
+    taken = taken + 1
+    return not stopped and addresses[taken] or nil
+  end
+  for decision in client:screen_all(decision_record.request(context, next_address)) do
     context:check_time()
     local record = decision_record.record(decision, client, source, meta)
     output:add(record)
     worst = status.worse(worst, status.of_decision(record.action, record.error))
   end
+  forget()
   output:finish()
-  return worst
+  return signals.status(worst)
 end
 
 local function run(context)
