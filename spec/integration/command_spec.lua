@@ -176,6 +176,16 @@ describe("screen --file", function()
       assert.is_true(rows >= 35, output)
     end)
 
+    it("makes no further call when it is ended", function()
+      local output, status = screen("--concurrency 64 --rate 40 --set rate_limit.burst=1 ", 20, "kill -INT $run")
+      assert.equal(130, status, output)
+      local rows = tonumber(output:match "stopped after (%d+) rows")
+      -- Of 64 rows under way all are finished, and none of the 192 that were read ahead.
+      assert.is_true(rows <= 20 + 64 + 20, rows .. " rows")
+      assert.equal(2, select(2, screen "--resume"))
+      assert.equal(ROWS + 1, #runs.rows(path))
+    end)
+
     it("asks again for those alone, and has each answer in its place, however often it is ended", function()
       local common = "--keep customer --concurrency 2 --set retry=false "
       local output, status = screen(common .. SLOW, 150, sandbox.stop)

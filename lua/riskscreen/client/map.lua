@@ -64,7 +64,9 @@ local function take(run)
     item, problem = nil, item == nil and "the source failed" or item
   end
   run.is_reading = false
-  if item == nil then
+  if run.exhausted then
+    return -- the run was finished meanwhile
+  elseif item == nil then
     run.exhausted, run.problem = true, problem
     if not ok then
       run.runtime.sleep(0) -- raises in a task that was cancelled while it read the source
@@ -296,6 +298,15 @@ function Run:stop()
   for worker in pairs(self.workers) do
     worker.task:cancel()
   end
+  self.changed:notify()
+  return standing
+end
+
+---Ends the run in good order. It takes and begins no further item, and the loop ends after the results under way.
+---@return riskscreen.RunStatus
+function Run:finish()
+  local standing = self:where()
+  self.exhausted, self.taken, self.queue = true, self.begun, {}
   self.changed:notify()
   return standing
 end

@@ -608,6 +608,45 @@ describe("a run", function()
     assert.equal(3, standing.pending[1].item)
   end)
 
+  in_both("can be finished: it begins no further item, and ends after the results of those under way", function()
+    local begun, run = 0, nil
+    run = map(numbers(100), function(number)
+      begun = begun + 1
+      riskscreen.sleep(0.002)
+      if number == 2 then
+        local standing = run:finish()
+        assert.is_true(#standing.pending > 4, #standing.pending .. " items are pending")
+        begun = 0
+      end
+      return number
+    end, { concurrency = 4, ordered = false })
+    local reported = {}
+    for _, number in run do
+      reported[number] = true
+    end
+    assert.is_true(reported[2])
+    assert.equal(0, begun)
+    local standing = run:where()
+    assert.equal(standing.taken, standing.reported)
+    assert.same({}, standing.pending)
+  end)
+
+  it("drops the item that a slow source gives after the run was finished", function()
+    local run
+    run = map(function()
+      riskscreen.sleep(0.01)
+      return 1
+    end, double)
+    riskscreen.run(function()
+      riskscreen.spawn(function()
+        riskscreen.sleep(0.001)
+        run:finish()
+      end)
+      assert.is_nil((run()))
+    end)
+    assert.equal(0, run:where().taken)
+  end)
+
   it("lists the items that are taken and not reported", function()
     local run = map(numbers(3), function(number)
       if number == 1 then

@@ -243,6 +243,7 @@ function Run:source()
       self.taken = self.taken + (row and 1 or 0)
       self:check_pipe(row)
       if not row then
+        self.is_read = true
         return nil
       end
       local number = self.taken
@@ -261,7 +262,8 @@ function Run:screen(client)
   local request = decision_record.request(self.context, self:source())
   request.ordered = false
   request.stop_after_failures = self.context.options.stop_after_failures
-  for decision in client:screen_all(request) do
+  self.screening = client:screen_all(request)
+  for decision in self.screening do
     if decision.action == "unknown" and errors.ends_run(decision.error) then
       error(decision.error, 0)
     end
@@ -346,11 +348,20 @@ function Run:exit_status()
   return worst
 end
 
+-- Begins no further row, and none of those that were read ahead.
+function Run:stop()
+  self.stopped = true
+  if self.screening then
+    local taken = self.screening:finish().taken
+    self.is_ended_early = not self.is_read or self.screening:where().taken < taken
+  end
+end
+
 -- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed. At a
 -- signal the calls under way are finished, because they are paid, and the journal must have their decisions.
 function Run:go(client)
   self.forget_signals = signals.catch(self.context, function()
-    self.stopped = true
+    self:stop()
   end)
   self.started, self.recorded, self.first = runtime.now(), runtime.now(), self.progress.position + self.waiting
   self:tick()
