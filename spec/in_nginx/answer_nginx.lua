@@ -369,6 +369,8 @@ describe("gate:decisions()", function()
     local status, decision = ask(about "high-eth")
     assert.same({ 403, "block" }, { status, decision.action })
     assert.is_true(#decision.risks > 0)
+    local _, kept = ask(about "high-eth")
+    assert.same({ "block", "lru", nil }, { kept.action, kept.source, kept.risks }) -- not "no risks"
     status, decision = ask(about "generally-high-eth")
     assert.same({ 403, "review" }, { status, decision.action })
     status, decision = ask(about "fault-500")

@@ -215,6 +215,21 @@ describe("the gate", function()
     assert.equal(403, status_of(to "fault-500"))
   end)
 
+  it("says why a call whose table has no address is refused", function()
+    start(
+      "gate = new_gate { address = { argument = 'to' }, network = { argument = 'network' } }\n"
+        .. "posts = gate:location { methods = { 'GET' } }",
+      { ["/table"] = "gate:enforce { methods = { 'GET' } }", ["/kept"] = "posts:enforce()" }
+    )
+    local query = "?network=eth&to=" .. addresses["clean-eth"]
+    assert.equal(403, status_of("/table" .. query))
+    assert.matches("(invalid): no address on 'eth': ", running.nginx:log(), 1, true)
+    assert.matches("the call names no address (is its value nil?): only gate:location", running.nginx:log(), 1, true)
+    assert.equal(200, status_of("/kept" .. query))
+    assert.equal(403, status_of "/kept")
+    assert.matches("(invalid): no address: ", running.nginx:log(), 1, true)
+  end)
+
   it("leaves a review to the application if on_review says so", function()
     start("gate = new_gate { network = 'eth', on_review = 'allow' }", { ["/withdraw"] = ENFORCE })
     assert.equal(200, status_of(to "generally-high-eth"))

@@ -45,7 +45,11 @@ local M = {
   decision = {
     build.required(build.choice("action", actions, nil, "Only allow is a yes.")),
     build.required { name = "reasons", type = "string[]", doc = "The reasons for people, the worst first." },
-    build.required { name = "risks", type = "string[]", doc = "Level and type of each risk, such as high / hack." },
+    {
+      name = "risks",
+      type = "string[]",
+      doc = "Level and type of each risk, such as high / hack. Only a decision of the source upstream may have it.",
+    },
     build.required { name = "address", type = "string", doc = "The address of the request." },
     build.required { name = "network", type = "string", doc = "The network of the request." },
     build.required { name = "source", type = "string", doc = "lru, dict, redis, upstream, stale, list or invalid." },
@@ -127,7 +131,7 @@ function Decisions:serve(request_id, decide)
   local body = json.encode {
     action = decision.action,
     reasons = decisions.reasons(decision),
-    risks = decisions.risks(decision, self.hide_key),
+    risks = decision.record and decisions.risks(decision, self.hide_key), -- a cache keeps no record
     address = request.address,
     network = request.network,
     source = source,

@@ -140,7 +140,10 @@ end
 local function log(location, decision, source, action, id)
   local message = text.printable(decision.reasons[1].message, LONGEST_REASON)
   local verb = location.monitor and "would " or ""
-  local subject = ("%s on %s"):format(text.show(decision.address), text.show(decision.network))
+  local subject = decision.address == nil and "no address" or text.show(decision.address)
+  if decision.network ~= nil then
+    subject = ("%s on %s"):format(subject, text.show(decision.network))
+  end
   local differs = decision.action ~= action and source ~= "invalid"
   local origin = differs and source .. ", decision " .. decision.action or source
   ngx.log(location.log, "riskscreen: ", verb, action, " (", origin, "): ", subject, ": ", message, "; request ", id)

@@ -122,7 +122,9 @@ end
 -- Reads the sources that stand in a call.
 local function read_call(location, request)
   local address, network, problem = request.address, request.network, nil
-  if type(address) ~= "string" then
+  if address == nil then
+    problem = "the call names no address (is its value nil?): only gate:location { … } keeps the gate's own"
+  elseif type(address) ~= "string" then
     address, problem = read_source(address, "address")
   end
   if network == nil then
