@@ -170,7 +170,7 @@ local function kind_of(beginning)
   end
   local first = beginning:gsub("^\239\187\191", ""):match "%S"
   if first == "<" then
-    return "xml", "it is XML"
+    return "xml", "it is XML or HTML: save its rows as CSV"
   end
   return first == "{" and "json" or first == "[" and "json_array" or "text"
 end

@@ -83,6 +83,8 @@ local function check_answers(value)
     local spellings = addresses.keys(address)
     if not spellings or type(answer) ~= "table" then
       return nil, "must map addresses to answers, each a table"
+    elseif not addresses.networks_of(address, "format")[1] then
+      return nil, "must map addresses to answers: an address of no network is " .. text.show(address)
     end
     local checked, wrong = check.options(answer_fields, answer, "[" .. text.show(address) .. "].")
     if not checked then

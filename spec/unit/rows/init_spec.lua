@@ -202,6 +202,7 @@ describe("a file of rows", function()
     refused("PK\3\4" .. ("x"):rep(30), "it is a workbook")
     refused("\137RSL\r\n\26\n", "it is a compiled list")
     refused("<sdnList/>", "it is XML")
+    refused("<html><table>", "it is XML or HTML: save its rows as CSV")
   end)
 
   it("has rows, unless the caller says that it may be empty", function()
