@@ -67,6 +67,7 @@ local M = {}
 local default_inputs = {
   { id = "good", address = sandbox.scenario("clean-eth").address },
   { id = "bad", address = sandbox.scenario("high-eth").address },
+  { id = "doubtful", address = sandbox.scenario("generally-high-eth").address },
 }
 
 ---@type riskscreen.Option[]
@@ -80,7 +81,7 @@ M.options = {
     "inputs",
     "table",
     check_inputs,
-    "The payments, each with `id`, `address`, `network`, `hash`; by default one that is allowed and one that is not.",
+    "The payments, each with `id`, `address`, `network`, `hash`; by default one for each of allow, block and review.",
     check_inputs(default_inputs)
   ),
   build.dictionary("client", check_client, "Options of the client.", {}),

@@ -17,7 +17,8 @@ local decoder = json.decoder { duplicates = "refuse" } -- as the client's
 local SLOW = 1 -- seconds
 local LATE = 600 -- seconds by which a webhook is late
 local LONGEST_LIFE = 3600 -- seconds after which a program that still runs is taken as ended
-local MOST_STEPS = 1000 -- of a run
+local MOST_STEPS = 1000 -- of a run without faults; after so many no other fault strikes
+local ENDLESS = 2000 -- steps without a fault after which a program is taken for one that does not end
 local KYT_DELAY = 0.5 -- seconds: a transaction is done before the first poll
 local KEY = "0-key-of-explore" -- no answer has its beginning: the removal of a key from texts takes long
 local SECRET = "the secret of the simulated webhooks"
@@ -44,22 +45,15 @@ local of_request = {
   drip = { kind = "drip", bytes = 16, every = 0.05 },
 }
 
-local is_complete = tables.set { "slow", "drip" } -- the answer comes nevertheless
-
--- The faults of a step in the order in which they are tried; `first` at the first step of a life, where a kill changes
--- nothing.
+-- The faults of a step in the order in which they are tried. At the first step of a life a kill changes nothing.
 local function list_of(names)
-  local list, first = text.words(names .. " kill"), text.words(names)
-  list.is, list.first, first.is = tables.set(list), first, tables.set(first)
-  return list
+  return { first = text.words(names), later = text.words(names .. " kill") }
 end
 
 local READ = "timeout reset 500 503 429 401 html empty invalid-json duplicate truncate slow drip"
 local at_read, at_write = list_of(READ), list_of("late unreached " .. READ)
 local at_webhook, at_effect = list_of "late doubled forged never", list_of ""
 
-local about_address = tables.set { "getAddressRisk", "getAddressRiskScore" }
-local about_transaction = tables.set { "getAsynchronousResult", "getCustomRiskScoreResult" }
 local submits = tables.set { "screenTransaction", "getCustomRiskScore" }
 
 ---@class riskscreen.explore.Plan what all runs have in common
@@ -98,18 +92,20 @@ local function stop(run)
   until false
 end
 
+-- A program cannot go on for ever: it ends where it has made too many steps after the last fault.
 local function step(run, kind, list, subject)
-  if run.is_stopped or #run.steps == MOST_STEPS then
+  if run.is_stopped or run.quiet == ENDLESS then
     stop(run)
   end
   local number, count = #run.steps + 1, (run.counts[kind] or 0) + 1
-  local allowed = run.is_begun and list or list.first
-  run.counts[kind], run.is_begun = count, true
-  local this = { kind = kind, count = count, subject = subject, faults = allowed }
-  run.steps[number] = this
-  local fault = run.choose(number, this)
-  fault = fault and allowed.is[fault] and fault or nil
-  this.fault, run.struck = fault, run.struck + (fault and 1 or 0)
+  local this = { kind = kind, count = count, subject = subject, faults = list[run.is_begun and "later" or "first"] }
+  run.steps[number], run.counts[kind], run.is_begun = this, count, true
+  local fault = number <= MOST_STEPS and run.choose(number, this)
+  if not fault or not tables.set(this.faults)[fault] then
+    run.quiet = run.quiet + 1
+    return nil
+  end
+  this.fault, run.struck, run.quiet = fault, run.struck + 1, 0
   if fault == "kill" then
     run.is_killed = true
     stop(run)
@@ -124,15 +120,23 @@ end
 
 -- Judgement
 
-local function address_key(address)
-  return type(address) == "string" and addresses.normalize(address) or false
+local function key_of(address, network)
+  return addresses.key(address, network) or false
 end
 
--- Notes a decision of the client. One sound `allow` is enough, also from an earlier life.
+-- What the program was told about an address: ALLOWED by a sound decision, also in an earlier life; true by an answer
+-- to a question of its own; false by another decision.
+local ALLOWED = "allowed"
+
+local function is_sound_allow(plan, decision)
+  return decision.action == "allow" and (plan.accept_degraded or not decision.degraded)
+end
+
 local function note_decision(run, decision)
-  local key = address_key(decision.address)
-  local is_sound = not decision.degraded or run.plan.accept_degraded
-  run.decided[key] = run.decided[key] or decision.action == "allow" and is_sound
+  local key = key_of(decision.address, decision.network)
+  if run.told[key] ~= ALLOWED then
+    run.told[key] = is_sound_allow(run.plan, decision) and ALLOWED
+  end
 end
 
 local function note_result(run, request_id)
@@ -142,20 +146,29 @@ local function note_result(run, request_id)
   end
 end
 
--- Whether the program was told enough to pay: a sound decision about the address, or a complete answer about it. If it
--- has submitted the transaction, it needs its result as well.
+-- Notes an answer: a complete one about the risks of an address, or the final result of a transaction.
+local function note_answer(run, data)
+  if data.risks or data.score then
+    local key = key_of(data.address, data.network)
+    run.told[key] = run.told[key] or true
+  elseif data.requestId and data.status == DONE then
+    note_result(run, data.requestId)
+  end
+end
+
+-- Whether the program was told enough to pay. If it has submitted the transaction, it needs its result as well.
 local function may_pay(run, input)
-  local decided, result = run.decided[input.key], run.results[input.hash]
-  local is_told = decided or run.truth[input.id] == "allow" and (result or run.answered[input.key])
-  return is_told and decided ~= false and result ~= false
+  local told, result = run.told[input.key], run.results[input.hash]
+  local is_allowed = run.truth[input.id] == "allow" or run.plan.accept_degraded and told == ALLOWED
+  return is_allowed and (told or result) and told ~= false and result ~= false
 end
 
 -- The problem of a run that has ended.
 local function judge(run)
   for _, input in ipairs(run.plan.inputs) do
     local id, truth = input.id, run.truth[input.id]
-    local is_excused = run.held[id] and (truth ~= "allow" or run.struck > 0)
-    if not run.paid[id] and not is_excused and (truth == "allow" or truth == "review") then
+    local is_excused = run.paid[id] or run.held[id] and (truth ~= "allow" or run.struck > 0)
+    if not is_excused and (truth == "allow" or truth == "review") then
       run.problem, run.id = truth == "allow" and "never" or "unheld", id
       return
     end
@@ -164,33 +177,21 @@ end
 
 -- The service
 
--- Takes the place of the service's own faults. Notes what the answer will tell.
+-- Takes the place of the service's own faults.
 local function meet(run, operation, parameters)
   local subject = parameters.customId or parameters.address or parameters.requestId or parameters.hash or ""
   local list = operation.idempotent and at_read or at_write
   local fault = step(run, "request", list, operation.name .. " " .. tostring(subject))
-  if submits[operation.name] then
-    local hash = parameters.hash or ""
-    run.results[hash] = run.results[hash] or false
-  elseif not fault or is_complete[fault] then
-    local asked = run.asked
-    asked.address = about_address[operation.name] and address_key(parameters.address)
-    asked.request_id = about_transaction[operation.name] and parameters.requestId
+  if submits[operation.name] and parameters.hash then
+    run.results[parameters.hash] = run.results[parameters.hash] or false
   end
   return of_request[fault]
 end
 
 local function send(run, request)
-  local asked = {}
-  run.asked = asked
   local reply, failure = run.send(request)
   local answer = reply and reply.status == 200 and decoder:decode(reply.body)
-  local data = type(answer) == "table" and answer.data
-  if asked.address and data then
-    run.answered[asked.address] = true
-  elseif asked.request_id and data and data.status == DONE then
-    note_result(run, asked.request_id)
-  end
+  local _ = type(answer) == "table" and type(answer.data) == "table" and note_answer(run, answer.data)
   return reply, failure
 end
 
@@ -234,7 +235,7 @@ local function fresh_client(run)
   return plan.made
 end
 
--- An attacker's event about the same transaction, who does not know the secret.
+-- An event about the same transaction from an attacker, who does not know the secret.
 local function forged(event)
   local data = tables.merge(event.data, { maxScore = "0.00", dirData = { ["in"] = {}, out = {} } })
   return json.encode(tables.merge(event, { webhookId = "forged " .. event.webhookId, data = data }))
@@ -259,6 +260,7 @@ local function deliver(run, webhook)
   elseif fault ~= "never" then
     if fault == "forged" then
       post(run, forged(event))
+      post(run, forged(event), "guessed")
     end
     note_result(run, event.data.requestId)
     for _ = 1, fault == "doubled" and 2 or 1 do
@@ -304,7 +306,7 @@ local function new_service(run)
   return service
 end
 
--- A store whose changes are steps. One program at a time holds its locks, and a dead one holds none.
+-- A store whose changes are steps. A dead program holds no locks.
 local function new_store(run)
   local store = stores.memory {
     clock = function()
@@ -317,8 +319,11 @@ local function new_store(run)
     step(run, "write", at_effect, ("%s %s"):format(tostring(first.space), tostring(first.key)))
     return batch(self, changes)
   end
-  function store.lock()
-    return nothing
+  local lock = store.lock
+  function store.lock(self, name)
+    local release, failure = lock(self, name)
+    table.insert(run.locks, release)
+    return release, failure
   end
   store.close = nothing
   return store
@@ -388,6 +393,10 @@ local function live(run)
   runtime.refusal, runtime.tasks.iterator = nothing, same -- as the option `runtime` of a client would set them
   run.send = transport.new(run.service, runtime.sleep)
   schedule_webhooks(run)
+  for _, release in ipairs(run.locks) do
+    release()
+  end
+  run.locks = {}
   local has_ended = false
   local task = runtime.tasks.spawn(function()
     run.plan.program(fresh_client(run), new_world(run))
@@ -414,8 +423,8 @@ end
 ---@param choose fun(number: integer, step: riskscreen.explore.Step): string|nil the fault that strikes
 ---@return riskscreen.explore.Run
 function M.run(plan, choose)
-  local run = { plan = plan, choose = choose, truth = plan.truth, steps = {}, counts = {}, struck = 0 }
-  run.paid, run.held, run.decided, run.results, run.answered = {}, {}, {}, {}, {}
+  local run = { plan = plan, choose = choose, truth = plan.truth, steps = {}, counts = {}, struck = 0, quiet = 0 }
+  run.paid, run.held, run.told, run.results, run.locks = {}, {}, {}, {}, {}
   plan.run, run.runtime = run, virtual.new()
   run.service, run.store = new_service(run), new_store(run)
   local forgiven
@@ -424,9 +433,13 @@ function M.run(plan, choose)
     run.crash = live(run)
     forgiven = run.crash ~= nil and run.struck or before
   until run.problem or not (run.is_killed or forgiven > before)
-  if not run.problem and (#run.steps < MOST_STEPS or run.struck == 0) then
-    judge(run)
+  if run.problem then
+    return run
+  elseif run.struck == 0 and #run.steps > MOST_STEPS then
+    local message = "the program makes more than %d steps where nothing fails: it does not end, or has too many inputs"
+    error(message:format(MOST_STEPS), 0)
   end
+  judge(run)
   return run
 end
 
@@ -437,12 +450,13 @@ function M.find_truth(plan)
   local misuse
   plan.truth, plan.by_id = {}, {}
   for _, input in ipairs(plan.inputs) do
-    plan.by_id[input.id] = tables.merge(input, { key = address_key(input.address) })
+    plan.by_id[input.id] = tables.merge(input, { key = key_of(input.address, input.network) })
   end
   local function screen_all(client)
     for _, input in ipairs(plan.inputs) do
       local decision = client:screen { address = input.address, network = input.network }
-      plan.truth[input.id] = decision.action
+      local is_allow = decision.action ~= "allow" or is_sound_allow(plan, decision)
+      plan.truth[input.id] = is_allow and decision.action or "unknown"
       misuse = misuse or decision.error and ("the input %s: %s"):format(text.show(input.id), tostring(decision.error))
     end
   end

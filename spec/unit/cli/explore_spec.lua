@@ -9,9 +9,10 @@ local WRONG = [[
     faults = 1,
     random = 0,
     program = function(client, world)
-      local good = world.inputs[1]
-      local decision = client:screen { address = good.address, network = good.network }
-      world[decision.action == "block" and "hold" or "pay"](good.id)
+      for _, input in ipairs(world.inputs) do
+        local action = client:screen({ address = input.address, network = input.network }).action
+        world[(action == "allow" or action == "unknown") and "pay" or "hold"](input.id)
+      end
     end,
   }
 ]]

@@ -40,21 +40,154 @@ describe("exploring", function()
     end
   end
 
+  local GOOD = { id = "good", address = scenario("clean-eth").address }
+
   local function quickly(options)
     return tables.merge({ client = { retry = false }, faults = 1, random = 0 }, options)
   end
 
-  it("finds a decision review that nobody holds", function()
-    local function program(client, world)
+  -- Pays or holds by the action that a client answers.
+  local function by_action(pays, holds, screen)
+    return function(client, world)
       for _, input in ipairs(world.inputs) do
-        local action = client:screen({ address = input.address, network = input.network }).action
-        local _ = action == "allow" and world.pay(input.id) or action == "block" and world.hold(input.id)
+        local action = screen(client, world, input).action
+        local _ = not world.paid(input.id)
+          and (pays[action] and world.pay(input.id) or holds[action] and world.hold(input.id))
       end
     end
-    local inputs = { { id = "doubtful", address = scenario("generally-high-eth").address, network = "eth" } }
-    local finding = explore.run(program, quickly { inputs = inputs })
-    assert.equal("unheld", finding.problem)
-    assert.same({}, finding.schedule)
+  end
+
+  local function ask(client, _, input)
+    return client:screen { address = input.address, network = input.network }
+  end
+
+  local most = { block = true, review = true, unknown = true }
+
+  it("finds a decision review that nobody holds", function()
+    local finding = explore.run(by_action({ allow = true }, { block = true, unknown = true }, ask), quickly())
+    assert.same({ "unheld", "doubtful", {} }, { finding.problem, finding.id, finding.schedule })
+  end)
+
+  it("finds a decision review that is paid", function()
+    local finding = explore.run(by_action({ allow = true, review = true }, most, ask), quickly())
+    assert.same({ "unallowed", "doubtful", {} }, { finding.problem, finding.id, finding.schedule })
+  end)
+
+  it("finds a payment by a decision for another network", function()
+    local program = by_action({ allow = true }, most, function(client, _, input)
+      return client:screen { address = input.address, network = "bsc" }
+    end)
+    assert.equal("unallowed", explore.run(program, quickly()).problem)
+    assert.equal(
+      "unallowed",
+      explore.run(function(client, world)
+        local good = world.inputs[1]
+        local record = client.kya:risk { address = good.address, network = "bsc" }
+        world[record and not record.risks[1] and "pay" or "hold"](good.id)
+      end, quickly()).problem
+    )
+    local spelled = by_action({ allow = true }, most, function(client, _, input)
+      return client:screen { address = input.address:lower(), network = "ethereum" }
+    end)
+    assert.is_nil((explore.run(spelled, quickly())))
+  end)
+
+  it("finds a payment that a client with another policy allows", function()
+    local lax =
+      riskscreen.policy { rules = { { no_risk = true, action = "allow" }, { level = "high", action = "allow" } } }
+    local program = by_action({ allow = true }, most, function(_, world, input)
+      return ask(world.client { policy = lax }, world, input)
+    end)
+    local finding = explore.run(program, quickly())
+    assert.same({ "unallowed", "bad" }, { finding.problem, finding.id })
+  end)
+
+  it("takes an allow of an allow list alone for none, unless the program accepts degraded ones", function()
+    local path = require("spec.support.temporary").path "allowed.csv"
+    local file = assert(io.open(path, "w"))
+    file:write(GOOD.address, ",eth\n")
+    file:close()
+    local client = { retry = false, lists = { allow = path, allow_without_call = true } }
+    local careful = by_action({}, { allow = true, block = true, review = true, unknown = true }, ask)
+    local trusting = by_action({ allow = true }, most, ask)
+    assert.is_nil((explore.run(careful, quickly { client = client })))
+    assert.equal("unallowed", explore.run(trusting, quickly { client = client }).problem)
+    assert.is_nil((explore.run(trusting, quickly { client = client, accept_degraded = true })))
+  end)
+
+  it("finds a program that asks for ever after a fault", function()
+    for _, pause in ipairs { 0, 1 } do
+      local finding = explore.run(function(client, world)
+        local has_failed
+        repeat
+          local decision = ask(client, world, world.inputs[1])
+          has_failed = has_failed or decision.error
+          world.sleep(pause)
+        until not has_failed
+        local _ = world.paid "good" or world.pay "good"
+      end, quickly { inputs = { GOOD } })
+      assert.equal("never", finding.problem)
+      assert.same({ { at = "request 1", fault = "timeout" } }, finding.schedule)
+    end
+  end)
+
+  it("says that a program has too many inputs, or does not end", function()
+    local inputs = {}
+    for index = 1, 600 do
+      inputs[index] = { id = "input " .. index, address = GOOD.address }
+    end
+    local ok, message = pcall(explore.run, by_action({ allow = true }, most, ask), quickly { inputs = inputs })
+    assert.is_false(ok)
+    assert.matches("more than 1000 steps where nothing fails", message, 1, true)
+  end)
+
+  it("allows a program to decide itself after a decision that is unknown", function()
+    local function program(client, world)
+      local good = world.inputs[1]
+      local decision = ask(client, world, good)
+      local record = decision.action == "unknown" and client.kya:risk { address = good.address, network = good.network }
+      local is_paid = decision.action == "allow" or record and not record.risks[1]
+      local _ = world.paid "good" or world[is_paid and "pay" or "hold"] "good"
+    end
+    assert.is_nil((explore.run(program, quickly { inputs = { GOOD }, faults = 2 })))
+    -- The screening itself has a complete answer about the risks, and its decision is unknown.
+    local policy = riskscreen.policy {
+      rules = {
+        { counterparty = { level = "high" }, action = "block", not_offered = "skip" },
+        { no_risk = true, action = "allow" },
+      },
+    }
+    local finding = explore.replay(function(client, world)
+      local _ = ask(client, world, world.inputs[1]).action == "unknown" and world.pay "good"
+    end, { { at = "request 2", fault = "timeout" } }, { client = { retry = false, policy = policy } })
+    assert.equal("unallowed", finding.problem)
+  end)
+
+  it("forges a webhook with a wrong secret, too", function()
+    local seen = {}
+    explore.replay(function(client, world)
+      local good = world.inputs[1]
+      world.receive(function(_, headers)
+        seen[#seen + 1] = headers[world.secret.header] or "none"
+        return 200
+      end)
+      assert(client.kyt:submit { network = good.network, hash = good.hash })
+      world.sleep(1)
+    end, { { at = "webhook 1", fault = "forged" } })
+    assert.equal(3, #seen)
+    assert.equal("none", seen[1])
+    assert.not_equal(seen[2], seen[3])
+  end)
+
+  it("gives a lock to one task at a time", function()
+    local finding = explore.replay(function(_, world)
+      local release = assert(world.store:lock "payouts")
+      assert.equal("locked", select(2, world.store:lock "payouts").reason)
+      release()
+      assert(world.store:lock "payouts")()
+      world.pay "good"
+    end, {})
+    assert.matches("^paid 'good' without an allow$", finding.message)
   end)
 
   it("finds an input that is held although nothing failed", function()
@@ -159,7 +292,7 @@ describe("exploring", function()
       sources[result and other.source or "none"] = true
       world[policy:decide(result, other).action == "allow" and "pay" or "hold"](good.id)
     end
-    local finding = explore.run(program, quickly())
+    local finding = explore.run(program, quickly { inputs = { GOOD } })
     assert.equal("nil", tostring(finding))
     assert.same({ webhook = true, poll = true }, tables.pick(sources, { "webhook", "poll" }))
   end)
@@ -204,7 +337,7 @@ describe("exploring", function()
       end
       world.pay(good.id)
     end
-    local options = quickly { random = 2000 }
+    local options = quickly { random = 2000, inputs = { GOOD } }
     local finding, explored = explore.run(program, options)
     assert.equal("unallowed", finding.problem)
     assert.equal(3, #finding.schedule)
@@ -224,6 +357,7 @@ describe("exploring", function()
       pay_all,
       quickly {
         faults = 2,
+        inputs = { GOOD, { id = "bad", address = scenario("high-eth").address } },
         on_progress = function(explored)
           told[#told + 1] = explored.schedules
         end,
