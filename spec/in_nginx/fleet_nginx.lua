@@ -285,6 +285,31 @@ describe("gates with one Redis", function()
       end)
     end)
 
+    it("purges at the same time are all heard, and none is taken for a loss", function()
+      start()
+      local first, second = fleet:gate(), fleet:gate()
+      first.run(
+        [[
+        local threads = {}
+        for index = 1, 4 do
+          threads[index] = ngx.thread.spawn(function(address)
+            assert(gate:purge(address))
+          end, (...))
+        end
+        for _, thread in ipairs(threads) do
+          assert(ngx.thread.wait(thread))
+        end
+      ]],
+        CLEAN
+      )
+      for _, gate in ipairs { first, second } do
+        nginx.wait_for("the purges", function()
+          return gate.count "redis_purges.heard" == 4
+        end)
+        assert.equal(0, gate.count "redis_purges.lost")
+      end
+    end)
+
     it("a machine forgets everything if it cannot read a purge of another release", function()
       start()
       local first, second = fleet:gate(), fleet:gate()
@@ -380,7 +405,7 @@ describe("gates with one Redis", function()
       assert.equal(0, second.count "redis_purges.lost")
     end)
 
-    it("what is purged on the machine that is cut off is purged on the others when the network is back", function()
+    it("what is purged on the machine that is cut off ends all verdicts when the network is back", function()
       first.decide(CLEAN)
       assert.equal("allow cache", seen(first, CLEAN))
       signal(proxy, "STOP")
@@ -389,8 +414,8 @@ describe("gates with one Redis", function()
       assert.truthy(message:find("the others will when Redis answers", 1, true))
       assert.equal("allow upstream", seen(second, CLEAN))
       signal(proxy, "CONT")
-      nginx.wait_for("the purge", function()
-        return first.count "redis_purges.heard" == 1
+      nginx.wait_for("the loss", function()
+        return first.count "redis_purges.lost" == 1
       end)
       assert.equal("allow upstream", seen(first, CLEAN))
     end)
@@ -585,8 +610,8 @@ describe("gates with one Redis", function()
       assert.is_nil(ok)
       assert.truthy(message:find("OOM", 1, true))
       fleet.redis:command "CONFIG SET maxmemory 0"
-      nginx.wait_for("the purge", function()
-        return second.count "redis_purges.heard" == 1
+      nginx.wait_for("the loss", function()
+        return second.count "redis_purges.lost" == 1
       end)
     end)
 

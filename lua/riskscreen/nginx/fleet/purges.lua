@@ -1,9 +1,8 @@
--- The purges of all machines: a stream of sealed records in Redis. Their numbers have no gaps, except before the record
--- of a machine that begins. That number is above the time of Redis, so that no older record can make it small, and the
--- record names the number before it. One worker of a machine listens. A record that is missing means that purges may be
--- missing: then the machine forgets all verdicts.
--- Redis may lose its last records, and their numbers are used again. So a number alone does not name a record: its mark
--- does, which is the end of the seal.
+-- The purges of all machines: a stream of sealed records in Redis. The number of a record is above the time of Redis,
+-- so that no older record can make it small. Each record names the number before it. One worker of a machine listens. A
+-- record that is missing means that purges may be missing: then the machine forgets all verdicts.
+-- Redis may lose its last records, and their numbers may be used again. So a number alone does not name a record: its
+-- mark does, which is the end of the seal.
 local buckets = require "riskscreen.nginx.cache.dict"
 local clock = require "riskscreen.nginx.fleet.clock"
 local errors = require "riskscreen.errors"
@@ -17,13 +16,19 @@ local BATCH = 100 -- records that are read at once
 local LONGEST_BLOCK = 1 -- seconds that Redis may keep a reading connection waiting
 local TRIES = 8 -- to add a record, while other machines add theirs
 local MAX_NUMBER = 2 ^ 53 - 2
-local MAX_WAITING = 1000 -- purges that Redis does not have yet
-local UNTOLD = 0 -- instead of the time from when on a purge is told: Redis has not taken it
-local PATIENCE = 5 -- seconds after which another worker tells a purge, because its own one may have died
+local PATIENCE = 5 -- seconds after which a purge that Redis has not taken is lost, because its worker may have died
 local MARK_SIZE = 16 -- bytes
 
-local VERSION = "1"
-local BEGIN, PURGE = "begin", "purge"
+-- The text of a record: the number before it, a random number, and the content. The content is a network and an
+-- address, or one of these two. The random number tells apart two records with the same number and the same content.
+local TEXT, PATTERN = "1%.0f %d\n%s", "^1(%d+) %d+\n(.*)$"
+local BEGIN, LOST = "", "lost"
+
+-- Adds a record, unless another machine has added one since the last one was read.
+local ADD = [[
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+if (last and last[1] or '') ~= ARGV[1] then return 0 end
+return redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], ARGV[3], 'r', ARGV[4])]]
 
 ---@class riskscreen.nginx.PurgeSettings
 ---@field dict table an ngx.shared dict
@@ -124,12 +129,6 @@ local function raise_floor(self, bucket, number)
   end
 end
 
-local function raise_floors(self, number)
-  for bucket = 0, buckets.BUCKETS - 1 do
-    raise_floor(self, bucket, number)
-  end
-end
-
 -- The buckets of a purge, the address and the network.
 local function parts_of_purge(self, content)
   local network, address = content:match "^([^\n]*)\n(.+)$"
@@ -152,61 +151,36 @@ local function parts_of(record)
   end
 end
 
--- Adds a record with the next number. Redis refuses a number that is not above all others, so that of two machines one
--- tries again. Where the stream is lost, the numbers go on above those of all machines that know them.
-local function append(self, kind, content)
-  local settings, client, problem = self.settings, self.settings.client, nil
-  local least = last_number(self) or 0
-  for try = 1, TRIES do
-    local records, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
-    if not records then
-      return nil, tostring(failure)
+-- Adds a record. Where the stream is lost, the numbers go on above those of all machines that know them.
+local function append(self, content)
+  local settings, client = self.settings, self.settings.client
+  for _ = 1, TRIES do
+    local records, problem = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
+    local offset
+    if records then
+      offset, problem = clock.offset(client, settings.now, math.huge)
+    end
+    if not offset then
+      return nil, tostring(problem)
     end
     local last = parts_of(records[1]) or 0
-    local number = math.max(last, least)
-    if kind == BEGIN or number == 0 or try > TRIES / 2 then
-      local offset, failed = clock.offset(client, settings.now, math.huge)
-      if not offset then
-        return nil, tostring(failed)
-      end
-      number = math.max(number, math.floor((settings.now() + offset) * 1000))
-    end
-    number = number + 1
-    -- A random number tells apart two records with the same number and the same content.
-    local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(), content or ("%.0f"):format(last))
-    local sealed = self.seal:close(label_of(self, number), text)
-    local id = ("%.0f-0"):format(number)
+    local number = math.max(last, last_number(self) or 0, math.floor((settings.now() + offset) * 1000)) + 1
+    local sealed = self.seal:close(label_of(self, number), TEXT:format(last, random.seed(), content))
+    local id, last_id = ("%.0f-0"):format(number), records[1] and records[1][1] or ""
     local added
-    added, problem = client:call("XADD", settings.stream, "MAXLEN", "~", KEPT, id, "r", sealed)
+    added, problem = client:call("EVAL", ADD, 1, settings.stream, last_id, KEPT, id, sealed)
     if added == id then
       return number, sealed
-    elseif not tostring(problem):find("equal or smaller", 1, true) then
-      break
+    elseif added ~= 0 then
+      return nil, tostring(problem)
     end
   end
-  return nil, tostring(problem)
-end
-
--- A purge that waits: the time from when on any worker tells it, and its text. The time has a fixed length: a full dict
--- takes a text of the same length.
-local function waiting_text(content, due)
-  return ("%016.3f\n%s"):format(due, content)
-end
-
--- Keeps a purge until Redis has it, so that it outlives its worker. Returns the key, or nil where there is no room.
-local function keep_waiting(self, waiting)
-  for slot = 1, MAX_WAITING do
-    local key = self.keys.waiting .. slot
-    local ok, message = self.settings.dict:safe_add(key, waiting)
-    if ok or message ~= "exists" then
-      return ok and key or nil
-    end
-  end
+  return nil, "other machines add their purges at the same time"
 end
 
 -- Adds the record of a purge. Raises where the dict has no room.
-local function add_record(self, content)
-  local number, problem = append(self, PURGE, content)
+local function add_purge(self, content)
+  local number, problem = append(self, content)
   if not number then
     return nil, problem
   end
@@ -217,86 +191,62 @@ local function add_record(self, content)
   return true
 end
 
-local function publish(self, content)
-  local ran, ok, problem = pcall(add_record, self, content)
-  return ran and ok, ran and problem or ok
-end
-
--- Counts a purge that Redis has not taken. Where it cannot be kept, the count is lost, and this machine begins anew.
-local function keep_untold(self, key, waiting, content)
-  local dict, untold = self.settings.dict, self.keys.untold
-  if key and dict:get(key) == waiting and dict:set(key, waiting_text(content, UNTOLD)) then
-    dict:incr(untold, 1, not last_number(self) and 0 or nil)
-  else
-    dict:delete(untold)
-  end
-end
-
 ---Tells all machines of a purge. Until that has succeeded, this machine takes no verdict from Redis.
 ---@param address string
 ---@param network? string
 ---@return boolean|nil ok
----@return string|nil problem the machines are told later, when Redis answers
+---@return string|nil problem all machines forget all verdicts later, when Redis answers
 function Purges:publish(address, network)
-  local settings, content = self.settings, (network or "") .. "\n" .. address
-  local waiting = waiting_text(content, settings.now() + PATIENCE)
-  local key = keep_waiting(self, waiting)
-  local ok, problem = publish(self, content)
-  if not ok then
-    settings.count "failed"
-    keep_untold(self, key, waiting, content)
-    return nil, tostring(problem)
-  elseif key then
-    settings.dict:delete(key)
+  local settings, keys = self.settings, self.keys
+  local dict = settings.dict
+  -- A count that the dict has lost stays lost.
+  if dict:incr(keys.untold, 1, not last_number(self) and 0 or nil) == 1 then
+    dict:set(keys.due, settings.now() + PATIENCE)
   end
-  return true
+  local ran, ok, problem = pcall(add_purge, self, (network or "") .. "\n" .. address)
+  if ran and ok then
+    dict:incr(keys.untold, -1)
+    return true
+  end
+  dict:set(keys.due, settings.now())
+  settings.count "failed"
+  return nil, tostring(ran and problem or ok)
 end
 
--- Publishes what could not be published, or what a worker has not published before its end. Returns the number of
--- untold purges where it finds none, because a full dict has lost them.
-local function publish_waiting(self)
-  local dict, is_empty = self.settings.dict, true
+-- The number of purges that Redis has not taken, where there are any that may be lost. A lost count may have been one.
+local function lost_purges(self)
   local untold = number_of(self, self.keys.untold)
-  for slot = 1, MAX_WAITING do
-    local key = self.keys.waiting .. slot
-    local waiting = dict:get(key)
-    local due, content = (waiting or ""):match "^(%S+)\n(.*)$"
-    is_empty = is_empty and not waiting
-    if waiting and tonumber(due) <= self.settings.now() then
-      if not publish(self, content) then
-        return nil
-      end
-      dict:delete(key)
-      if tonumber(due) == UNTOLD then
-        dict:incr(self.keys.untold, -1)
-      end
-    end
+  if untold ~= 0 and self.settings.now() >= (number_of(self, self.keys.due) or 0) then
+    return untold or last_number(self) and 0 or nil
   end
-  return is_empty and untold ~= 0 and (untold or 0) or nil
 end
 
--- Begins anew, with a record of its own: nothing that was asked before it counts. Where untold purges are lost, the
--- record tells the other machines of a loss.
-local function begin(self, lost)
-  local settings, asked_at = self.settings, self.settings.now()
-  local number, sealed = append(self, BEGIN, lost and "lost" or nil)
+-- Forgets all verdicts from before a record. The message says which purges are missing, if that is the reason.
+local function forget_all(self, number, message)
+  local settings = self.settings
+  if message then
+    settings.count "lost"
+    settings.log(message .. ": all verdicts are forgotten")
+  end
+  for bucket = 0, buckets.BUCKETS - 1 do
+    raise_floor(self, bucket, number)
+  end
+  settings.forget_all()
+end
+
+-- Begins anew, with a record of its own: nothing that was asked before it counts. Where purges of this machine are
+-- lost, the record tells the others to forget all verdicts, too.
+local function begin(self, message)
+  local asked_at, lost = self.settings.now(), lost_purges(self)
+  local number, sealed = append(self, lost and LOST or BEGIN)
   if not number then
     return nil, sealed
   end
-  raise_floors(self, number)
-  settings.forget_all()
+  forget_all(self, number, message)
   remember(self, number, sealed)
-  settings.dict:incr(self.keys.untold, -(lost or 0), 0)
+  self.settings.dict:incr(self.keys.untold, -(lost or 0), 0)
   set(self, self.keys.heard_at, asked_at)
   return true
-end
-
-local function forget_all(self, number, message)
-  local settings = self.settings
-  settings.count "lost"
-  settings.log(message .. ": all verdicts are forgotten")
-  raise_floors(self, number)
-  settings.forget_all()
 end
 
 local function apply(self, number, content)
@@ -312,21 +262,22 @@ local function apply(self, number, content)
   settings.count "heard"
 end
 
--- Learns of one record. A number that is left out, or a record that this release cannot read, is a loss.
+-- Learns of one record. A record that is left out, or that this release cannot read, is a loss.
 local function learn(self, record)
   local number, sealed = parts_of(record)
   if not number then
     return begin(self)
   end
   local text = self.seal:open(label_of(self, number), sealed)
-  local kind, content = (text or ""):match "^1(%a+) %d+\n(.*)$"
-  local before = kind == BEGIN and tonumber(content) or kind ~= BEGIN and number - 1
-  if before ~= last_number(self) then
-    forget_all(self, number, ("purges before %.0f are missing"):format(number))
-  elseif kind == PURGE then
-    apply(self, number, content)
-  elseif kind ~= BEGIN then
+  local before, content = (text or ""):match(PATTERN)
+  if not before then
     forget_all(self, number, ("the purge %.0f cannot be read"):format(number))
+  elseif tonumber(before) ~= last_number(self) then
+    forget_all(self, number, ("purges before %.0f are missing"):format(number))
+  elseif content == LOST then
+    forget_all(self, number, "another machine could not tell of a purge")
+  elseif content ~= BEGIN then
+    apply(self, number, content)
   end
   remember(self, number, sealed)
   return true
@@ -370,12 +321,7 @@ local function learn_time(self)
   local offset, problem = clock.offset(settings.client, settings.now, settings.skew)
   if not offset then
     return nil, problem
-  end
-  local is_set_back = known and offset < known - settings.skew
-  if is_set_back then
-    settings.log "the clock of Redis was set back: all verdicts are forgotten"
-  end
-  if is_set_back and not begin(self) then
+  elseif known and offset < known - settings.skew and not begin(self, "the clock of Redis was set back") then
     return nil, "the purges cannot begin anew"
   end
   set(self, self.keys.offset, offset)
@@ -385,7 +331,6 @@ end
 -- Listens for a moment. Returns nil and the reason if Redis fails.
 local function listen_once(self, block)
   local settings = self.settings
-  local lost = publish_waiting(self)
   local learned, problem = learn_time(self)
   if not learned then
     return nil, problem
@@ -393,10 +338,8 @@ local function listen_once(self, block)
   local number = last_number(self)
   if not number then
     return begin(self)
-  elseif lost then
-    settings.count "lost"
-    settings.log "the dict has lost purges that Redis has not taken: all verdicts are forgotten"
-    return begin(self, lost)
+  elseif lost_purges(self) then
+    return begin(self, "Redis has not taken a purge of this machine")
   end
   local asked_at = settings.now()
   local own, records
@@ -404,9 +347,7 @@ local function listen_once(self, block)
   if not own then
     return nil, problem
   elseif not is_continued(self, own) then
-    settings.count "lost"
-    settings.log "Redis has lost the purges: all verdicts are forgotten"
-    return begin(self)
+    return begin(self, "Redis has lost the purges")
   end
   for _, record in ipairs(records) do
     learned, problem = learn(self, record)
@@ -461,12 +402,10 @@ local M = { LONGEST_BLOCK = LONGEST_BLOCK }
 ---@return riskscreen.nginx.Purges
 function M.new(settings)
   local keys = {}
-  for _, name in ipairs { "number", "mark", "heard_at", "offset", "listener", "untold" } do
+  for _, name in ipairs { "number", "mark", "heard_at", "offset", "listener", "untold", "due" } do
     keys[name] = settings.prefix .. name
   end
-  for _, name in ipairs { "floor", "waiting" } do
-    keys[name] = settings.prefix .. name .. ":"
-  end
+  keys.floor = settings.prefix .. "floor:"
   return setmetatable({
     settings = tables.without(settings, "keys"),
     seal = seals.new(settings.keys, "purge"),
