@@ -1,4 +1,5 @@
 -- From an operation and its checked parameters to a request. Pure; call/ adds the access key.
+local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
@@ -36,6 +37,8 @@ local text = require "riskscreen.util.text"
 ---@field request? riskscreen.Request of the last call without a body: the next one with its options shares it
 ---@field in_path table<string, true> names of the parameters that are part of the path
 ---@field places? riskscreen.Place[] in the order of sending; nil where the interface lists no parameters
+---@field before? string of a lookup's target, up to its address
+---@field tails table<string, string> the rest of it, by network; empty for other operations
 
 local is_plain = text.is_plain
 
@@ -236,10 +239,17 @@ function M.endpoint(operation, settings)
   end
   local target = next(in_path) == nil and prefix_of(settings) .. path or nil
   local places = operation.parameters and places_of(operation, in_path, settings)
+  local has_body, before, tails = not query_methods[method], nil, {}
+  if operation.lookup and target and not has_body then
+    before = target .. "?" .. places[1].key
+    for _, network in ipairs(enums.values[operation.lookup]) do
+      tails[network] = "&" .. places[2].key .. percent_encode(network)
+    end
+  end
   return {
     operation = operation,
     method = method,
-    has_body = not query_methods[method],
+    has_body = has_body,
     path = path,
     target = target,
     envelope = given and given.envelope or operation.envelope,
@@ -248,6 +258,8 @@ function M.endpoint(operation, settings)
     settings = settings,
     in_path = in_path,
     places = places,
+    before = before,
+    tails = tails,
   }
 end
 
@@ -309,10 +321,17 @@ end
 ---@return riskscreen.Request|nil request
 ---@return string|riskscreen.Error target path and query, as they go on the wire; or the error
 function M.build(endpoint, parameters, options)
-  local body = endpoint.has_body and {} or nil
-  local target, err = target_of(endpoint, parameters, options, body)
-  if not target then
-    return nil, err
+  local tail, address = endpoint.tails[parameters.network], parameters.address
+  local body, target, err
+  if tail and not options.extra and is_plain(address) then
+    -- Nearly every lookup. The way below costs 6,000 instructions more, a twelfth of a call without I/O.
+    target = endpoint.before .. address .. tail
+  else
+    body = endpoint.has_body and {} or nil
+    target, err = target_of(endpoint, parameters, options, body)
+    if not target then
+      return nil, err
+    end
   end
   local request = endpoint.request
   if body or not request or request.options ~= options then

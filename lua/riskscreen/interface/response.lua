@@ -245,22 +245,6 @@ local function differs(names, parameters, record, path, extend)
   end
 end
 
--- The message about the first record that does not repeat the parameters it must repeat.
-local function mismatch(operation, parameters, data, extend)
-  local names = operation.repeats
-  if not names then
-    return nil
-  elseif operation.data.type ~= "array" then
-    return differs(names, parameters, data, "data", extend)
-  end
-  for index, record in ipairs(data) do
-    local message = differs(names, parameters, record, "data[" .. index .. "]", extend)
-    if message then
-      return message
-    end
-  end
-end
-
 -- The records in the order of the addresses asked, `false` where the service left one out; or nil and the fault.
 local function align(wanted, answered, network)
   local asked, found = {}, {}
@@ -290,10 +274,17 @@ local function entry_at(data, place)
   return type(address) == "string" and ", in the entry of " .. text.show(address) or ""
 end
 
--- The payload in its final form, or nil and the fault. Its shape is good.
+-- The payload in its final form, or nil and the fault. Its shape is good, and its records must repeat the parameters.
 local function settle(reader, parameters, data)
-  local operation = reader.operation
-  local message = mismatch(operation, parameters, data, reader.extend)
+  local operation, message = reader.operation, nil
+  local names = operation.repeats
+  if names and operation.data.type == "array" then
+    for index, record in ipairs(data) do
+      message = message or differs(names, parameters, record, "data[" .. index .. "]", reader.extend)
+    end
+  elseif names then
+    message = differs(names, parameters, data, "data", reader.extend)
+  end
   if message then
     return nil, message
   elseif operation.aligned then

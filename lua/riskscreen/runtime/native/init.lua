@@ -129,7 +129,9 @@ function M.transport(settings)
     if rest then
       local text, head = transfer:take(not untimed)
       if head then
-        return setmetatable({ status = 200, body = text, head = head }, Reply)
+        -- With room for the fields that a response gets.
+        local reply = { status = 200, body = text, head = head, elapsed = 0, attempts = 1, cached = false }
+        return setmetatable(reply, Reply)
       elseif text then
         return { status = 200, body = text }
       end

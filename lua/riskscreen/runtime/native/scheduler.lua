@@ -294,8 +294,7 @@ local function work(this, seconds, resuming, budget)
   end
 end
 
-local function step(seconds, resuming, budget)
-  local this = the_loop()
+local function step(this, seconds, resuming, budget)
   local outer = running
   nesting = nesting + 1
   -- Protected, because memory may run out.
@@ -323,20 +322,21 @@ end
 
 -- Waits outside of tasks. Other tasks go on meanwhile. A wait for an operation inside a running step resumes no tasks,
 -- so that the stack does not grow.
-local function block(done, timeout, resuming)
+local function block(done, subject, timeout, resuming)
   local expired = false
-  the_loop() -- in a forked child `done` may change
+  local this = the_loop() -- in a forked child `done` may change
   local timer = timeout and runtime.timer(timeout, function()
     expired = true
   end)
   if resuming and nesting >= MAX_NESTING then
     error("too many tasks wait inside each other, in coroutines or iterators that cannot yield", 0)
   end
-  while not (expired or done()) do
-    if nothing_under_way(the_loop()) then
+  while not (expired or done(subject)) do
+    if nothing_under_way(this) then
       error("this wait can never end: every task waits and nothing is under way", 0)
     end
-    step(nil, resuming or nesting == 0)
+    step(this, nil, resuming or nesting == 0)
+    this = the_loop()
   end
   if timer then
     timer:cancel()
@@ -344,33 +344,32 @@ local function block(done, timeout, resuming)
 end
 
 function runtime.block_until(done, timeout)
-  block(done, timeout, true)
+  block(done, nil, timeout, true)
 end
 
 tasks = task(runtime)
 M.tasks = tasks
 
-local function abort(operation)
-  waiting[operation:id()] = nil
-  operation:cancel()
+local function abort(transfer)
+  waiting[transfer:id()] = nil
+  transfer:cancel()
 end
 
----Waits until an operation of the loop has finished. When the waiting task is stopped, the operation is cancelled.
----@param operation userdata
-function M.await(operation)
-  local me, id = current(), operation:id()
+-- Whether a transfer was taken out of the loop, or cancelled. Then it has no id.
+local function is_taken(transfer)
+  return transfer:id() < 0
+end
+
+---Waits until a transfer has finished. When the waiting task is stopped, the transfer is cancelled.
+---@param transfer userdata
+function M.await(transfer)
+  local me = current()
   if me then
-    waiting[id] = me
-    tasks.pause(me, abort, operation)
-    return
+    waiting[transfer:id()] = me
+    tasks.pause(me, abort, transfer)
+  else
+    block(is_taken, transfer, nil, false)
   end
-  local finished = false
-  handlers[id] = function()
-    finished = true
-  end
-  block(function()
-    return finished
-  end, nil, false)
 end
 
 ---An iterator for a generic `for` under every Lua. Where it could not yield, it blocks.
@@ -473,9 +472,9 @@ function M.pollable:step(wait) -- luacheck: ignore 212
     if type(wait.budget) ~= "number" or wait.budget < 0 then
       error("step: budget must be a number of seconds", 2)
     end
-    step(0, true, wait.budget)
+    step(the_loop(), 0, true, wait.budget)
   elseif wait == nil or (type(wait) == "number" and wait >= 0 and wait <= 1e9) then
-    step(wait, true)
+    step(the_loop(), wait, true)
   else
     error("step: expected a number of seconds from 0 to 1e9, or { budget = seconds }", 2)
   end
