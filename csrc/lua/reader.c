@@ -182,11 +182,16 @@ static const char *read_colon(const char *p) {
     return *p == ':' ? rsc_skip_space(p + 1) : NULL;
 }
 
-/* Reads a member that is no field, and adds it to the table at the top. An escape may make its name that of a field. */
+/* Reads a member that is no field, and adds it to the table at the top. The outermost object has none before its first
+ * such member. An escape may make a name that of a field. */
 static const char *read_other(const struct reading *r, const char *p, const struct node *node) {
     struct rsc_builder *b = r->builder;
     const char *name = p;
-    p = node != r->nodes ? rsc_builder_value(b, p) : NULL;
+    if (lua_isnil(b->L, -1)) {
+        lua_pop(b->L, 1);
+        lua_newtable(b->L);
+    }
+    p = rsc_builder_value(b, p);
     if (p == NULL || memchr(name, '\\', (size_t)(p - name)) != NULL) {
         return NULL;
     }
@@ -320,8 +325,8 @@ static const char *read_value(const struct reading *r, const char *p, struct nod
 int rsc_reader_run(struct rsc_builder *b, void *userdata, int names) {
     struct reader *reader = userdata;
     const struct reading r = {b, reader->nodes, names};
-    luaL_checkstack(b->L, reader->results, "reading");
-    lua_settop(b->L, b->lua_cache + reader->results);
+    luaL_checkstack(b->L, reader->results + 1, "reading");
+    lua_settop(b->L, b->lua_cache + reader->results + 1);
     const char *p = rsc_skip_space(b->input.text);
     if (*p != '{' || b->values_left-- == 0 || !rsc_builder_enter(b, p)) {
         return 0;

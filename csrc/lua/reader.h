@@ -13,9 +13,8 @@ bool rsc_reader_new(lua_State *L, int shape);
 
 /* Reads the whole text, and pushes a value for each field of the outermost object that has no `literal`, in order; nil
  * for one that is absent. A field's `literal` is the JSON text that its value must be. The table at stack index `names`
- * has the reader's names. Returns their count; 0 if the text has not the shape or is unusual: a name with an escape, an
- * outermost member without a field, an unknown null member. Then any number of values are on the stack. Raises if Lua
- * runs out of memory. */
+ * has the reader's names. Returns their count; 0 if the text has not the shape or is unusual: a name with an escape, or
+ * an unknown null member. Any number of values may be on the stack above them. Raises if Lua runs out of memory. */
 int rsc_reader_run(struct rsc_builder *builder, void *userdata, int names);
 
 #endif

@@ -71,6 +71,7 @@ local envelope_fields = {
     { name = "status", type = "string", literal = '"SUCCESS"' },
   },
   usage = {
+    { name = "success", type = "boolean", literal = "true" },
     { name = "code", type = "integer", literal = "200", required = true },
     { name = "message", type = "string", literal = '"SUCCESS"' },
   },

@@ -28,7 +28,7 @@ end
 
 local function has_good_envelope(operation, body)
   if operation.envelope == "usage" then
-    return body.success == nil and body.code == 200
+    return body.success ~= false and body.code == 200
   end
   local function is_absent_or_good(value)
     return value == nil or value == "SUCCESS"
@@ -103,6 +103,8 @@ describe("the reader of answers", function()
 
   local read = reader_of "getAddressRisk"
 
+  local good = '"address":"0x1","network":"eth"'
+
   local function answer(data, before)
     return ("{%s"):format(before or '"success":true,"code":1,') .. '"data":{' .. data .. "}}"
   end
@@ -115,11 +117,15 @@ describe("the reader of answers", function()
     assert.is_false(json.is_array(data.more.a[2]))
   end)
 
+  it("reads an answer with unknown members beside its data", function()
+    local data = read(answer(good, '"time":"now","success":true,"code":1,"more":{"data":{}},'))
+    assert.same({ address = "0x1", network = "eth" }, data)
+  end)
+
   it("takes a null for an absent member", function()
     assert.same({ address = "0x1", network = "eth" }, read(answer '"address":"0x1","risks":null,"network":"eth"'))
   end)
 
-  local good = '"address":"0x1","network":"eth"'
   for name, text in pairs {
     ["a required member that is absent"] = answer '"address":"0x1"',
     ["a required member that is null"] = answer '"address":"0x1","network":null',
@@ -138,7 +144,8 @@ describe("the reader of answers", function()
     ["a code with a fraction"] = answer(good, '"success":true,"code":1.0,'),
     ["another message"] = answer(good, '"success":true,"code":1,"msg":"SUCCESSFUL",'),
     ["no success"] = answer(good, '"code":1,'),
-    ["an unknown member beside the data"] = answer(good, '"success":true,"code":1,"more":1,'),
+    ["an unknown member beside the data that occurs twice"] = answer(good, '"success":true,"code":1,"a":1,"a":1,'),
+    ["an unknown null member beside the data"] = answer(good, '"success":true,"code":1,"more":null,'),
     ["data that occur twice"] = answer(good, '"success":true,"code":1,"data":{},'),
     ["no data"] = '{"success":true,"code":1}',
     ["data that are null"] = '{"success":true,"code":1,"data":null}',
@@ -153,6 +160,13 @@ describe("the reader of answers", function()
       assert.equal(0, select("#", read(text)))
     end)
   end
+
+  it("gives nothing for usage with a code of success that says otherwise", function()
+    local operation = operations.by_name.getAccountUsage
+    local text = json.encode(select(2, samples.of(operation)))
+    assert.is_not_nil((reader_of(operation.name)(text)))
+    assert.is_nil((reader_of(operation.name)((text:gsub("^{", '{"success":false,')))))
+  end)
 
   it("has the limits of its decoder", function()
     local operation, text = operations.by_name.getAddressRisk, answer(good .. ',"risks":[{"riskType":"a"}]')
