@@ -46,9 +46,9 @@ riskscreen.explore = {}
 ---@field attempt_timeout? number Time limit of one request of a call; by default that of the call.
 ---@field connect_timeout? number Time limit of connecting, name lookup and TLS included.
 ---@field concurrency? integer Maximum at a time. Further requests wait, and the wait counts as their time.
----@field max_response_size? integer Longest answer that is read, after decompression.
+---@field max_response_size? integer Longest answer, after decompression.
 ---@field headers? table More headers for every request.
----@field user_agent? string Name of the client for the service; by default riskscreen and its version.
+---@field user_agent? string The client's name; by default riskscreen and its version.
 ---@field http_version? "auto"|"1.1"|"2" HTTP version; auto takes 2 where TLS offers it.
 ---@field compression? boolean Whether compressed answers are accepted.
 ---@field proxy? string URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read.

@@ -51,11 +51,7 @@ end
 
 -- The interface does not show which parameters are required. A lookup means nothing without these two.
 local function address()
-  return parameter("address", "string", "The address to look up.", {
-    word = true,
-    required = true,
-    is_address = true,
-  })
+  return parameter("address", "string", "The address to look up.", { word = true, required = true, is_address = true })
 end
 
 local function network(enum)
@@ -126,11 +122,7 @@ local operations = {
     path = "/api/v1/tracker/address/blacklist",
     section = "2",
     parameters = {
-      parameter("list", "array", "The items to add.", {
-        required = true,
-        max_items = 100,
-        items = blacklist_item,
-      }),
+      parameter("list", "array", "The items to add.", { required = true, max_items = 100, items = blacklist_item }),
       parameter("network", "string", "The chain of all the items (an assumed place).", { enum = "network" }),
     },
     envelope = "standard",
@@ -229,10 +221,7 @@ local operations = {
         setting = "granularity",
       }),
       parameter("start_date", "date", "First day, yyyy-MM-dd.", { setting = "start_date" }),
-      parameter("end_date", "date", "Last day, yyyy-MM-dd.", {
-        not_before = "start_date",
-        setting = "end_date",
-      }),
+      parameter("end_date", "date", "Last day, yyyy-MM-dd.", { not_before = "start_date", setting = "end_date" }),
       parameter("group_by", "array", "The grouping of the records.", {
         items = { type = "string", enum = "usage_group" },
         separator = ",",
@@ -255,10 +244,7 @@ local operations = {
     parameters = {
       network "network",
       parameter("hash", "string", "The transaction's hash.", { word = true, required = true }),
-      parameter("tokenContractAddress", "string", "The token's contract.", {
-        word = true,
-        is_address = "contract",
-      }),
+      parameter("tokenContractAddress", "string", "The token's contract.", { word = true, is_address = "contract" }),
       parameter("outputAddress", "string", "The receiver (assumed); a deny list searches it in all directions.", {
         word = true,
         is_address = true,

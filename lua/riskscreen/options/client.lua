@@ -148,21 +148,9 @@ M.options = tables.concat({
   build.seconds("attempt_timeout", nil, "Time limit of one request of a call; by default that of the call."),
   build.seconds("connect_timeout", 3, "Time limit of connecting, name lookup and TLS included."),
   build.concurrency("requests", 32, "Maximum at a time. Further requests wait, and the wait counts as their time."),
-  build.count(
-    "max_response_size",
-    "bytes",
-    16 * MIB,
-    1024,
-    1024 * MIB,
-    "Longest answer that is read, after decompression."
-  ),
+  build.count("max_response_size", "bytes", 16 * MIB, 1024, 1024 * MIB, "Longest answer, after decompression."),
   build.dictionary("headers", http.headers, "More headers for every request."),
-  build.checked(
-    "user_agent",
-    "string",
-    http.user_agent,
-    "Name of the client for the service; by default riskscreen and its version."
-  ),
+  build.checked("user_agent", "string", http.user_agent, "The client's name; by default riskscreen and its version."),
   build.choice("http_version", { "auto", "1.1", "2" }, "auto", "HTTP version; auto takes 2 where TLS offers it."),
   build.flag("compression", true, "Whether compressed answers are accepted."),
   build.checked(

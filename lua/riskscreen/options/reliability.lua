@@ -68,7 +68,7 @@ local rate_limit = {
   build.group(
     "shared",
     shared_limit,
-    "One limit for several machines, kept in Redis: `rate`, `burst` and `daily` hold for all together."
+    "One limit for several machines, in Redis: `rate`, `burst` and `daily` hold for all."
   ),
 }
 
@@ -78,14 +78,7 @@ local breaker = {
   build.count("minimum", "requests", 20, 1, MAX_COUNT, "Requests within the window from which on `share` counts."),
   build.seconds("window", 10, "The window."),
   build.seconds("cooldown", 5, "Time without requests before the first probe."),
-  build.count(
-    "probes",
-    "requests",
-    1,
-    1,
-    MAX_COUNT,
-    "Probes that must succeed, one after another, to close the circuit."
-  ),
+  build.count("probes", "requests", 1, 1, MAX_COUNT, "Probes in a row that must succeed to close the circuit."),
 }
 
 local function hedge_delay(value)

@@ -62,11 +62,7 @@ end
 
 local function quote(value)
   if #value > MAX_TEXT then
-    local last = MAX_TEXT
-    while last > MAX_TEXT - 4 and (value:byte(last + 1) or 0) >= 0x80 and value:byte(last + 1) < 0xC0 do
-      last = last - 1
-    end
-    value = value:sub(1, last) .. "…"
+    value = text.cut(value, MAX_TEXT) .. "…"
   end
   if value:find "[^ !#-%%'-;=?-%[%]-~]" then
     value = text.utf8(value):gsub('[%z\1-\31"\\<>&\127]', escape_character)

@@ -31,14 +31,7 @@ end
 
 local account_settings = {
   build.number("rate", "requests a second", nil, 0.001, MOST, "Above it the answer is 429; by default no limit."),
-  build.number(
-    "burst",
-    "requests",
-    nil,
-    1,
-    MOST,
-    "The number of requests at once; by default those of a second, at least 1."
-  ),
+  build.number("burst", "requests", nil, 1, MOST, "Requests at once; by default those of a second, at least 1."),
   build.count("quota", "credits", nil, 0, MOST, "When they are used up the answer is 429; by default no quota."),
   build.checked("blacklist", "table", check_list, "The first entries of the blacklist."),
   build.checked("whitelist", "table", check_list, "The first entries of the whitelist."),

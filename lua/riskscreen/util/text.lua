@@ -72,6 +72,15 @@ end
 
 local show_bytes, to_utf8 = replacer("?", M.is_hidden), replacer "\239\191\189"
 
+---The beginning of a text, without a UTF-8 sequence that the cut has divided.
+---@param text string
+---@param limit integer bytes
+---@return string
+function M.cut(text, limit)
+  local cut = text:sub(1, limit)
+  return is_continuation(text:byte(limit + 1)) and cut:gsub("[\192-\255][\128-\191]*$", "") or cut
+end
+
 ---Foreign text for one line of a message, cut to `limit` bytes. Control characters, characters that change the order of
 ---what is shown, and bytes that are not UTF-8 become "?".
 ---@param text string
@@ -79,11 +88,7 @@ local show_bytes, to_utf8 = replacer("?", M.is_hidden), replacer "\239\191\189"
 ---@return string
 function M.printable(text, limit)
   limit = limit or 60
-  local short = text
-  if #text > limit then
-    -- A UTF-8 sequence that the cut divides is dropped.
-    short = text:sub(1, limit):gsub("[\192-\255][\128-\191]*$", "") .. "..."
-  end
+  local short = #text > limit and M.cut(text, limit) .. "..." or text
   return (short:gsub("[%z\1-\31\127]", "?"):gsub("[\128-\255]+", show_bytes))
 end
 
@@ -94,35 +99,17 @@ function M.utf8(text)
   return (text:gsub("[\128-\255]+", to_utf8))
 end
 
--- utf8.len of Lua 5.3 takes surrogates for characters.
-local length_of = utf8 and utf8.len -- luacheck: ignore 113
-
 ---Whether a text is UTF-8.
 ---@param text string
 ---@return boolean
 function M.is_utf8(text)
-  if length_of then
-    return length_of(text) ~= nil and not text:find "\237[\160-\191]"
-  end
-  local position = text:find "^[\1-\127]*$" and #text + 1 or 1
-  while position <= #text do
-    local length = text:byte(position) < 0x80 and 1 or M.sequence_at(text, position)
-    if not length then
-      return false
-    end
-    position = position + length
-  end
-  return true
+  return M.utf8(text) == text
 end
 
 ---A text without the white space around it, in linear time.
 ---@param text string
 ---@return string
 function M.trim(text)
-  local first, last = text:byte(1), text:byte(-1)
-  if first and first > 32 and last > 32 then
-    return text
-  end
   return text:find "%S" and text:match "^%s*(.*%S)" or ""
 end
 
