@@ -9,8 +9,7 @@
 
 /* The userdata. `transfer` comes last because the copied request follows it in memory. */
 struct object {
-    bool closed;
-    bool reading; /* the buffer is being copied, or an error cut off the last copy */
+    bool closed; /* or being read: an error may cut that off */
     struct rsc_transfer transfer;
 };
 
@@ -161,23 +160,6 @@ int rsc_transfer_new(lua_State *L) {
 
 /* The response */
 
-static struct object *check_transfer(lua_State *L) {
-    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
-    rsc_lua_check_open(L, object->transfer.operation.loop);
-    return object;
-}
-
-static struct rsc_transfer *check_finished(lua_State *L) {
-    struct object *object = check_transfer(L);
-    if (object->transfer.operation.state < RSC_FINISHED) {
-        luaL_error(L, "the transfer has not finished");
-    }
-    if (object->closed) {
-        luaL_error(L, "the transfer is closed");
-    }
-    return &object->transfer;
-}
-
 static void set_number(lua_State *L, const char *name, double number) {
     lua_pushnumber(L, number);
     lua_setfield(L, -2, name);
@@ -235,22 +217,6 @@ static void push_times(lua_State *L, const struct rsc_response *response) {
     set_number(L, "total", response->total);
 }
 
-static void push_response(lua_State *L, const struct rsc_transfer *transfer) {
-    lua_createtable(L, 0, 5);
-    lua_pushinteger(L, transfer->head.status);
-    lua_setfield(L, -2, "status");
-    lua_pushstring(L, transfer->head.http_version);
-    lua_setfield(L, -2, "http_version");
-    lua_pushinteger(L, (lua_Integer)rsc_transfer_body(transfer).length);
-    lua_setfield(L, -2, "size");
-    push_headers(L, transfer->received.data, transfer->head_size);
-    lua_setfield(L, -2, "headers");
-    if (transfer->timed) {
-        push_times(L, &transfer->outcome.response);
-        lua_setfield(L, -2, "times");
-    }
-}
-
 static void push_failure(lua_State *L, const struct rsc_failure *failure) {
     lua_createtable(L, 0, 4);
     lua_pushstring(L, rsc_failure_kind_name(failure->kind));
@@ -267,34 +233,6 @@ static void push_failure(lua_State *L, const struct rsc_failure *failure) {
     lua_setfield(L, -2, "phase");
 }
 
-/* transfer:result(): the response without its body, or nil and the failure. */
-static int transfer_result(lua_State *L) {
-    struct rsc_transfer *transfer = check_finished(L);
-    if (transfer->failed) {
-        lua_pushnil(L);
-        push_failure(L, &transfer->outcome.failure);
-        return 2;
-    }
-    push_response(L, transfer);
-    return 1;
-}
-
-/* Pushes the body. A finalizer may close the transfer meanwhile. */
-static void push_body(lua_State *L, struct object *object) {
-    struct rsc_text body = rsc_transfer_body(&object->transfer);
-    object->reading = true;
-    lua_pushlstring(L, body.bytes, body.length);
-    object->reading = false;
-}
-
-static int transfer_body(lua_State *L) {
-    if (check_finished(L)->failed) {
-        luaL_error(L, "the transfer failed and has no body");
-    }
-    push_body(L, lua_touserdata(L, 1));
-    return 1;
-}
-
 /* Pushes what push_details reads later, when the transfer and its origin may be gone: the times, then the head. */
 static void push_head(lua_State *L, const struct rsc_transfer *transfer) {
     luaL_Buffer text;
@@ -304,41 +242,24 @@ static void push_head(lua_State *L, const struct rsc_transfer *transfer) {
     luaL_pushresult(&text);
 }
 
-/* core.details(head): the headers and the times in a head that `take` has returned. */
+/* core.details(head): the headers, the times and the HTTP version in a head that `take` has returned. */
 static int push_details(lua_State *L) {
     size_t length = 0;
     struct rsc_response response;
     const char *head = luaL_checklstring(L, 1, &length);
     luaL_argcheck(L, length >= sizeof response, 1, "not a head");
     memcpy(&response, head, sizeof response);
-    push_headers(L, head + sizeof response, length - sizeof response);
+    const char *line = head + sizeof response, *version = line + sizeof "HTTP";
+    push_headers(L, line, length - sizeof response);
     push_times(L, &response);
-    return 2;
-}
-
-/* transfer:take(with_head): the body of a 200, and the head for core.details. Closes the transfer. Returns nil and
- * changes nothing if the transfer failed or the status is another one. Then result tells more. */
-static int transfer_take(lua_State *L) {
-    struct rsc_transfer *transfer = check_finished(L);
-    struct object *object = lua_touserdata(L, 1);
-    bool with_head = lua_toboolean(L, 2) != 0;
-    if (transfer->failed || transfer->head.status != 200) {
-        lua_pushnil(L);
-        return 1;
-    }
-    push_body(L, object);
-    if (with_head) {
-        object->reading = true;
-        push_head(L, transfer);
-        object->reading = false;
-    }
-    object->closed = true;
-    rsc_transfer_close(transfer);
-    return with_head ? 2 : 1;
+    const char *space = memchr(line, ' ', length - sizeof response);
+    lua_pushlstring(L, version, space != NULL && space > version ? (size_t)(space - version) : 0);
+    return 3;
 }
 
 static int transfer_done(lua_State *L) {
-    lua_pushboolean(L, check_transfer(L)->transfer.operation.state >= RSC_FINISHED);
+    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
+    lua_pushboolean(L, object->transfer.operation.state >= RSC_FINISHED);
     return 1;
 }
 
@@ -365,12 +286,44 @@ static int transfer_cancel(lua_State *L) {
     return 0;
 }
 
+/* transfer:take(with_head): the status, the body and the head for core.details, or nil and the failure. Closes the
+ * transfer. Only a 200 has no head unless it is asked for. */
+static int transfer_take(lua_State *L) {
+    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
+    struct rsc_transfer *transfer = &object->transfer;
+    rsc_lua_check_open(L, transfer->operation.loop);
+    bool with_head = lua_toboolean(L, 2) != 0 || transfer->head.status != 200;
+    if (transfer->operation.state < RSC_FINISHED) {
+        return luaL_error(L, "the transfer has not finished");
+    }
+    if (object->closed) {
+        return luaL_error(L, "the transfer is closed");
+    }
+    lua_settop(L, 1);
+    object->closed = true; /* a finalizer may close it meanwhile */
+    if (transfer->failed) {
+        lua_pushnil(L);
+        push_failure(L, &transfer->outcome.failure);
+    } else {
+        struct rsc_text body = rsc_transfer_body(transfer);
+        lua_pushinteger(L, transfer->head.status);
+        lua_pushlstring(L, body.bytes, body.length);
+        if (with_head) {
+            push_head(L, transfer);
+        }
+    }
+    int top = lua_gettop(L);
+    cancel(L, transfer);
+    rsc_transfer_close(transfer);
+    lua_settop(L, top);
+    return top - 1;
+}
+
 static int transfer_close(lua_State *L) {
     struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
     cancel(L, &object->transfer);
-    object->closed = true;
-    /* A finalizer may call this while the buffer is copied. It then stays until garbage collection. */
-    if (!object->reading) {
+    if (!object->closed) {
+        object->closed = true;
         rsc_transfer_close(&object->transfer);
     }
     return 0;
@@ -385,8 +338,8 @@ static int transfer_gc(lua_State *L) {
 
 void rsc_transfer_register(lua_State *L) {
     static const luaL_Reg methods[] = {
-        {"done", transfer_done}, {"id", transfer_id},     {"cancel", transfer_cancel}, {"result", transfer_result},
-        {"body", transfer_body}, {"take", transfer_take}, {"close", transfer_close},   {NULL, NULL},
+        {"done", transfer_done}, {"id", transfer_id},       {"cancel", transfer_cancel},
+        {"take", transfer_take}, {"close", transfer_close}, {NULL, NULL},
     };
     rsc_lua_new_type(L, RSC_TRANSFER_TYPE, methods, transfer_gc);
     lua_pushcfunction(L, push_details);

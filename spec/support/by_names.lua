@@ -1,4 +1,6 @@
--- Requests of the core's origins, by names instead of positions.
+-- Requests of the core's origins and their responses, by names instead of positions.
+local core = require("riskscreen.core")
+
 local TIMEOUT = 30 -- seconds
 
 local M = {}
@@ -12,6 +14,19 @@ function M.send(origin, request)
   local method, target, timeout = request.method or "GET", request.target or "/", request.timeout or TIMEOUT
   local fresh, untimed = request.fresh, request.untimed
   return origin:send(method, target, request.headers, timeout, request.connect_timeout, request.body, fresh, untimed)
+end
+
+---Takes the response of a finished transfer.
+---@param transfer userdata
+---@return table|nil
+---@return table|nil failure
+function M.take(transfer)
+  local status, body, head = transfer:take(true)
+  if not status then
+    return nil, body
+  end
+  local headers, times, http_version = core.details(head)
+  return { status = status, body = body, headers = headers, times = times, http_version = http_version }
 end
 
 return M

@@ -1,6 +1,7 @@
 -- Drives a loop together with the peers of its transfers, in one process: a watch in the loop calls a peer when it is
 -- ready. Nothing sleeps; a test fails at a deadline.
 
+local by_names = require("spec.support.by_names")
 local core = require("riskscreen.core")
 
 local DEADLINE = 60 -- seconds; a busy machine under valgrind takes more than 20 for a handshake
@@ -100,8 +101,8 @@ function Driver:until_true(what, condition)
   error("waited in vain for " .. what, 2)
 end
 
---- Steps until the transfer is finished and taken; its result.
-function Driver:result(transfer)
+--- Steps until the transfer is finished and out of the loop.
+function Driver:wait_for(transfer)
   self:until_true("the transfer", function()
     for _, operation in ipairs(self.finished) do
       if operation == transfer then
@@ -109,7 +110,12 @@ function Driver:result(transfer)
       end
     end
   end)
-  return transfer:result()
+end
+
+--- Steps until the transfer is finished, and takes its response.
+function Driver:result(transfer)
+  self:wait_for(transfer)
+  return by_names.take(transfer)
 end
 
 function Driver:close()

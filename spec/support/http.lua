@@ -1,5 +1,6 @@
 -- Whole HTTP requests over the native loop, as raw text: what a caller of a gateway sees. In a task a request yields;
 -- elsewhere it blocks, and every server of this process is driven meanwhile.
+local core = require "riskscreen.core"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local MAX_BODY = 16 * 1024 * 1024 -- bytes
@@ -36,14 +37,11 @@ function M.origin(url, more)
     local timeout = request.timeout or TIMEOUT
     local transfer = origin:send(method, target, request.headers, timeout, TIMEOUT, request.body)
     scheduler.await(transfer)
-    local reply, failure = transfer:result()
-    if not reply then
-      transfer:close()
-      return nil, failure
+    local status, body, head = transfer:take(true)
+    if not status then
+      return nil, body
     end
-    local answer = { status = reply.status, headers = reply.headers, body = transfer:body() }
-    transfer:close()
-    return answer
+    return { status = status, headers = core.details(head), body = body }
   end
 end
 

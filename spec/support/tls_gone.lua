@@ -15,9 +15,9 @@ local function result()
   while not transfer:done() do
     loop:step()
   end
-  return transfer:result()
+  return transfer:take()
 end
 
-print(result().status)
+print((result()))
 os.execute(assert(os.getenv("STOP")))
 print(select(2, result()).kind)

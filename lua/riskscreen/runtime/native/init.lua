@@ -126,22 +126,18 @@ function M.transport(settings)
       transfer = origin:send(method, target, lines, timeout, connect_timeout, body, fresh, untimed)
     end
     scheduler.await(transfer)
-    if rest then
-      local text, head = transfer:take(not untimed)
-      if head then
-        -- With room for the fields that a response gets.
-        local reply = { status = 200, body = text, head = head, elapsed = 0, attempts = 1, cached = false }
-        return setmetatable(reply, Reply)
-      elseif text then
-        return { status = 200, body = text }
-      end
+    local status, text, head = transfer:take(not untimed)
+    if not status then
+      return nil, text
+    elseif not head then
+      return { status = 200, body = text }
+    elseif rest and status == 200 then
+      -- With room for the fields that a response gets.
+      local reply = { status = 200, body = text, head = head, elapsed = 0, attempts = 1, cached = false }
+      return setmetatable(reply, Reply)
     end
-    local reply, failure = transfer:result()
-    if reply then
-      reply.body = transfer:body()
-    end
-    transfer:close()
-    return reply, failure
+    local own, times, http_version = core.details(head)
+    return { status = status, headers = own, body = text, times = times, http_version = http_version }
   end
 end
 
