@@ -98,13 +98,23 @@ function Context:output(columns, single)
   return outputs.new(settings, columns, single)
 end
 
+---Writes the records of a verb.
+---@param columns (string|riskscreen.cli.Column)[]
+---@param records table[]
+---@param single? boolean one record, not a list
+function Context:write_records(columns, records, single)
+  local output = self:output(columns, single)
+  for _, record in ipairs(records) do
+    output:add(record)
+  end
+  output:finish()
+end
+
 ---Writes the one record of a verb.
 ---@param columns (string|riskscreen.cli.Column)[]
 ---@param record table
 function Context:write_record(columns, record)
-  local output = self:output(columns, true)
-  output:add(record)
-  output:finish()
+  self:write_records(columns, { record }, true)
 end
 
 ---A line on stderr.

@@ -7,23 +7,20 @@ local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 
 local M = {}
 
----Calls `stop` once after the first signal. A verb that an assistant runs ends with its server.
+---Only notes the first signal, of which `system.ending` tells. A verb that an assistant runs ends with its server.
 ---@param context riskscreen.cli.Context
----@param stop fun()
+---@param stop? fun() called once after the signal
 ---@return fun() forget ends this
 function M.catch(context, stop)
-  if context.ends_at then
-    return function() end
-  end
-  assert(system.catch_end())
-  local finished = false
+  local finished = context.ends_at ~= nil
+  assert(finished or system.catch_end())
   riskscreen.defer(function()
     while not finished do
       riskscreen.sleep(LOOK_EVERY)
       if not finished and system.ending() then
         finished = true
         context:tell "stopping: calls under way are finished; a second signal ends at once"
-        stop()
+        local _ = stop and stop()
       end
     end
   end)

@@ -18,6 +18,7 @@ local names_of = {
   address = { "address", "wallet", "wallet_address", "addr", "crypto_address" },
   network = { "network", "chain", "blockchain" },
 }
+local LIKE_ADDRESS = "^" .. ("[%w:]"):rep(20) .. "[%w:]*$" -- the shortest address has more, and none another character
 local MOST_KNOWN = 1000 -- names of which it is known that they are not like that of the network
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
@@ -35,7 +36,7 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@field needs? string[] names of columns of which the header must have one; the caller looks for all columns itself.
 ---Such a file of decisions may grow while it is read
 ---@field checked_first? boolean a file that can be read twice is checked to its end before its first row is given out
----@field most_invalid? integer rows without an address of any network with which that check takes a file
+---@field most_invalid? integer rows without anything like an address with which that check takes a file
 
 ---@class riskscreen.Row
 ---@field line integer the line on which it begins; of a JSON array, the position
@@ -503,7 +504,7 @@ function Rows:check()
     end
     self.count = self.count + 1
     local address = is_text and text.trim(self.fields[self.address_at]) or row.address
-    if most and not addresses.spellings(address, "format")[1] then
+    if most and not tostring(address):find(LIKE_ADDRESS) then
       fault = self:invalid(is_text and other or row.line, text.show(address) .. " is no address", most)
     end
   until fault

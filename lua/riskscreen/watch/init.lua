@@ -250,6 +250,8 @@ local function rows_of(settings)
     ensure(row, err)
     if not row then
       input:close()
+    elseif not addresses.spellings(row.address, "format")[1] then
+      input:count_invalid(row.line, text.show(row.address) .. " is no address")
     end
     return row
   end

@@ -103,12 +103,10 @@ local function run_assumptions(context)
   context:tell(("at most %d requests, each costs what such a call costs"):format(options.budget))
   local measured = measure.run(context:client(), options, options.budget)
   local rows, profile = measure.rows(measured)
-  local output = context:output { "assumption", "assumed", "seen", "result", "set" }
+  context:write_records({ "assumption", "assumed", "seen", "result", "set" }, rows)
   for _, row in ipairs(rows) do
-    output:add(row)
     code = row.result == "differs" and status.review or code
   end
-  output:finish()
   context:tell(("%d requests were sent"):format(measured.sent))
   if options.imitation then
     status.ensure_written(files.write(options.imitation, assert(json.encode(profile)) .. "\n"))

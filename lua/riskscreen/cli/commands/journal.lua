@@ -56,11 +56,7 @@ local function run_verify(context)
   local key_file = context:setting "journal_key_file"
   local key = key_file and configuration.read_secret(key_file)
   local report = status.ensure(journal.verify(context.arguments.journal, { key = key }))
-  local output = context:output(fault_columns)
-  for _, fault in ipairs(report.faults) do
-    output:add(fault)
-  end
-  output:finish()
+  context:write_records(fault_columns, report.faults)
   local files = text.count(#report.files, "file")
   local first = (report.first or 1) > 1 and (" from line %d on"):format(report.first) or ""
   local faults = (report.has_more and "more than " or "") .. text.count(#report.faults, "fault")

@@ -10,6 +10,7 @@ local queues = require "riskscreen.queue"
 local redis = require "riskscreen.redis"
 local signals = require "riskscreen.cli.signals"
 local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -185,13 +186,10 @@ end
 local function run_results(context)
   local options = context.options
   local queue, client = open(context)
-  local stopped = false
-  local forget = signals.catch(context, function()
-    stopped = true
-  end)
+  local forget = signals.catch(context)
   local file = queue_results.open(options.output, queue, ("%s@%s"):format(options.name, client:server()))
   local count, repeated = 0, 0
-  while not stopped do
+  while not system.ending() do
     local results = status.ensure(queue:results(nil, options.follow and 1 or 0))
     if results[1] then
       local written = file:add(results)

@@ -41,15 +41,11 @@ local function screen_addresses(context, addresses)
   local client, source = context:client()
   local meta = context.options.meta
   local output = context:output(decision_record.columns(source, meta))
-  local worst, taken, stopped = status.allow, 0, false
+  local worst, run = status.allow, client:screen_all(decision_record.request(context, addresses))
   local forget = signals.catch(context, function()
-    stopped = true
+    run:finish()
   end)
-  local function next_address()
-    taken = taken + 1
-    return not stopped and addresses[taken] or nil
-  end
-  for decision in client:screen_all(decision_record.request(context, next_address)) do
+  for decision in run do
     context:check_time()
     local record = decision_record.record(decision, client, source, meta)
     output:add(record)

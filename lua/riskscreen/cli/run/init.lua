@@ -234,7 +234,7 @@ end
 -- The address and the network of the next row that has no answer yet.
 function Run:source()
   return function()
-    while not self.stopped do
+    while not system.ending() do
       local row, err = self.input:next()
       if err and system.ending() then
         break -- the signal has ended the wait for a pipe
@@ -317,8 +317,8 @@ function Run:close()
     self.out:close()
   end
   if self.copied then
-    self.copied.close()
-    self.passed.close()
+    self.copied:close()
+    self.passed:close()
   end
 end
 
@@ -350,7 +350,6 @@ end
 
 -- Begins no further row, and none of those that were read ahead.
 function Run:stop()
-  self.stopped = true
   if self.screening then
     local taken = self.screening:finish().taken
     self.is_ended_early = not self.is_read or self.screening:where().taken < taken

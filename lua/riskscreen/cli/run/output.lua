@@ -61,10 +61,9 @@ end
 ---@field line integer of the input
 ---@field is_earlier true
 
----@class riskscreen.cli.Earlier
+---@class riskscreen.cli.Earlier: riskscreen.cli.Results
 ---@field row fun(number: integer): riskscreen.cli.EarlierRow|nil the row with a number, which must not be smaller than
 ---before; nil after the last row
----@field close fun()
 
 local readers = {}
 
@@ -95,7 +94,7 @@ end
 local function open_earlier(path, format, columns)
   local file = results.open(path, "rb")
   local read, at, current = readers[format](file, columns), 0, nil
-  local function row(number)
+  function file.row(number)
     while at < number do
       local written, record = read()
       at = at + 1
@@ -115,12 +114,7 @@ local function open_earlier(path, format, columns)
     end
     return current
   end
-  return {
-    row = row,
-    close = function()
-      file:close()
-    end,
-  }
+  return file
 end
 
 -- Whether a file is what a run has recorded, up to its length then. Behind it, a killed run may have written more.
