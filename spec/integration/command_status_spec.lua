@@ -60,11 +60,15 @@ describe("the status of a run over a file", function()
       { "screen", "--file", path, "-o", output, "--max-invalid", "1", "--force" },
       { "watch", "--file", path, "--once" },
       { "report", output, "-o", temporary.path "page.html" },
+      { "screen", "--file", path, "--rate", "0.5", "--timeout", "1" },
+      { "doctor", "--assumptions", "--budget", "1" },
+      { "doctor", "--set", "rate_limit.rate=1", "--csv" },
     } do
       temporary.write(output, "address,action\n" .. CLEAN .. ",allow\n")
       line[#line + 1] = "--sandbox"
       line[#line + 1] = "--network=eth"
-      err = select(3, run(line))
+      local _, out, message = run(line)
+      err = message .. out
       local _, page = pcall(temporary.read, temporary.path "page.html")
       local plural = (" " .. err .. (page or "")):match "%f[%d]1 %a+s%f[%W]"
       assert.is_nil(plural, plural and err)

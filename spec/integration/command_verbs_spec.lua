@@ -410,7 +410,7 @@ describe("riskscreen doctor", function()
       local path = directory .. "/profile.json"
       local output, status = shell("riskscreen doctor --assumptions --budget 7 --csv --imitation " .. path .. " 2>&1")
       assert.equal(0, status, output)
-      assert.matches("7 requests were sent", output, 1, true)
+      assert.matches("sent: 7 requests", output, 1, true)
       assert.matches("the spelling of an address in an answer,as asked,as asked,as assumed", output, 1, true)
       assert.matches("final,1003,,not known,", output, 1, true)
       assert.is_truthy(riskscreen.sandbox.client { profile = path })

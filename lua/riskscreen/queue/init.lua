@@ -186,9 +186,10 @@ end
 ---@field on_progress? fun(totals: table)
 
 local function refusal(run, problem)
-  local message = "queue: the run %s has %.0f rows, and %s. A run with another name screens all rows"
-  local fields = { field = "inputs", sent = false }
-  return errors.new("invalid_argument", message:format(text.show(run.name), run.known, problem), fields)
+  local rows = text.count(run.known, "row")
+  local message = "queue: the run %s has %s, and %s. A run with another name screens all rows"
+  message = message:format(text.show(run.name), rows, problem)
+  return errors.new("invalid_argument", message, { field = "inputs", sent = false })
 end
 
 local OTHER_ROWS = "these begin with other rows: one was changed, inserted or removed"

@@ -11,6 +11,7 @@ local missing = require "riskscreen.util.missing"
 local option_of = require "riskscreen.cli.option"
 local optional = require "riskscreen.util.optional"
 local status = require "riskscreen.cli.status"
+local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
 
 local MOST_CLOCK_DIFFERENCE = 60 -- seconds
@@ -90,7 +91,7 @@ local function check_call(context, add)
   add("clock", result, detail or "the answer has no date", is_far and "set the clock: ntp" or nil)
   local rate = context:setting "rate_limit.rate"
   if rate then
-    add("limits", "ok", ("rate_limit.rate is %g calls a second"):format(rate))
+    add("limits", "ok", ("rate_limit.rate is %g a second"):format(rate))
   else
     add("limits", "warning", "no rate limit is set", "set rate_limit.rate to what your account allows")
   end
@@ -100,14 +101,14 @@ end
 -- The table of the assumptions, and the profile of a sandbox that does as the service.
 local function run_assumptions(context)
   local options, code = context.options, status.done
-  context:tell(("at most %d requests, each costs what such a call costs"):format(options.budget))
+  context:tell(("at most %s, each costs what such a call costs"):format(text.count(options.budget, "request")))
   local measured = measure.run(context:client(), options, options.budget)
   local rows, profile = measure.rows(measured)
   context:write_records({ "assumption", "assumed", "seen", "result", "set" }, rows)
   for _, row in ipairs(rows) do
     code = row.result == "differs" and status.review or code
   end
-  context:tell(("%d requests were sent"):format(measured.sent))
+  context:tell("sent: " .. text.count(measured.sent, "request"))
   if options.imitation then
     status.ensure_written(files.write(options.imitation, assert(json.encode(profile)) .. "\n"))
   end

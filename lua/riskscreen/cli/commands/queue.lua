@@ -116,8 +116,9 @@ local function run_add(context)
   status.ensure(totals, err)
   local added, invalid = text.grouped(totals.added), text.grouped(totals.invalid)
   local rows = text.count(totals.rows, "row", text.grouped(totals.rows))
-  local known = text.grouped(totals.rows - totals.added)
-  context:tell(("%s: %s added, %s were in the queue, %s invalid"):format(rows, added, known, invalid))
+  local known = totals.rows - totals.added
+  local were = text.grouped(known) .. (known == 1 and " was" or " were")
+  context:tell(("%s: %s added, %s in the queue, %s invalid"):format(rows, added, were, invalid))
   return totals.invalid > 0 and status.invalid_rows or status.done
 end
 

@@ -405,7 +405,7 @@ local function limit_rate(context)
   if rate then
     local timeout = options.timeout or context:setting "timeout" or DEFAULT_TIMEOUT
     if rate * timeout < 1 then
-      local message = "a rate of %g has less than one request in the timeout of %g seconds: give a --timeout above %g"
+      local message = "a rate of %g has less than one request in the timeout of %gs: give a --timeout above %g"
       status.misuse(message:format(rate, timeout, 1 / rate))
     end
     options.concurrency = math.max(1, math.min(options.concurrency, math.floor(rate * timeout / 4)))
