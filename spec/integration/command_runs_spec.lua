@@ -75,6 +75,17 @@ describe("screen --file", function()
     assert.is_true(early >= 3, out)
   end)
 
+  it("goes on with a pipe whose rows come faster than before", function()
+    local rows = "(echo address; %s for n in 1 2 3; do printf 0x%%040x\\\\n $n; done)"
+    local screen = " | riskscreen screen -q --sandbox -n eth --file - -o @out.csv "
+    local _, status = shell(rows:format "sleep 0.5;" .. screen)
+    assert.equal(1, status)
+    local out
+    out, status = shell(rows:format "" .. screen .. "--resume")
+    assert.equal(1, status, out)
+    assert.matches("the run is complete", out, 1, true)
+  end)
+
   it("refuses another pipe than that of its run also when the run is complete", function()
     local rows = { "address,network\n" }
     for number = 1, 1800 do -- more than is read at once

@@ -35,8 +35,10 @@ function M.of(context, input, format, client, source)
   local encoding = options.encoding ~= "utf-8" and options.encoding or nil
   local file = input.file
   local size = file.size and ("%d bytes, "):format(file.size) or ""
+  -- More of a pipe may come at once or not. Its rows are compared one by one.
+  local beginning = file.is_whole and file.beginning or file.beginning:sub(1, 4)
   return {
-    input = size .. "beginning with the digest " .. text.hex(core.sha256(file.beginning)):sub(1, 16),
+    input = size .. "beginning with the digest " .. text.hex(core.sha256(beginning)):sub(1, 16),
     format = format,
     network = context:network(),
     policy = policy_text and policy .. " " .. text.hex(core.sha256(policy_text)):sub(1, 16) or nil,
