@@ -1,6 +1,7 @@
-#if defined(__linux__)
-#    include "base/poller.h"
+#include "base/poller.h"
 
+#if !defined(RSC_KQUEUE)
+#    include <errno.h>
 #    include <sys/epoll.h>
 #    include <sys/eventfd.h>
 #    include <sys/timerfd.h>
@@ -15,35 +16,57 @@
 #    define TIMER_TAG  2u
 #    define SIGNAL_TAG 4u
 
-static int change(struct rsc_poller *poller, enum rsc_poller_change what, int fd, uint32_t events, uint64_t tag) {
-    static const int operations[] = {
-        [RSC_POLLER_ADD] = EPOLL_CTL_ADD, [RSC_POLLER_MODIFY] = EPOLL_CTL_MOD, [RSC_POLLER_REMOVE] = EPOLL_CTL_DEL};
+static int change(struct rsc_poller *poller, int operation, int fd, uint32_t events, uint64_t tag) {
     struct epoll_event event = {.events = ((events & RSC_READABLE) != 0 ? (uint32_t)EPOLLIN : 0u) |
                                           ((events & RSC_WRITABLE) != 0 ? (uint32_t)EPOLLOUT : 0u) |
                                           ((events & RSC_LEFT) != 0 ? (uint32_t)EPOLLRDHUP : 0u),
                                 .data.u64 = tag};
-    return epoll_ctl(poller->epoll, operations[what], fd, &event);
+    return epoll_ctl(poller->epoll, operation, fd, &event);
 }
 
-static int open_poller(struct rsc_poller *poller) {
+int rsc_poller_add(struct rsc_poller *poller, int fd, uint32_t events, uint64_t tag) {
+    return change(poller, EPOLL_CTL_ADD, fd, events, tag);
+}
+
+int rsc_poller_modify(struct rsc_poller *poller, int fd, uint32_t events, uint64_t tag) {
+    return change(poller, EPOLL_CTL_MOD, fd, events, tag);
+}
+
+void rsc_poller_remove(struct rsc_poller *poller, int fd) {
+    (void)change(poller, EPOLL_CTL_DEL, fd, 0, 0);
+}
+
+int rsc_poller_open(struct rsc_poller *poller) {
+    poller->is_open = true;
     poller->timerfd = poller->eventfd = -1;
     poller->armed = RSC_NEVER;
     poller->epoll = epoll_create1(EPOLL_CLOEXEC);
     poller->timerfd = poller->epoll < 0 ? -1 : timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     poller->eventfd = poller->timerfd < 0 ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return poller->eventfd < 0 || change(poller, RSC_POLLER_ADD, poller->timerfd, RSC_READABLE, TIMER_TAG) != 0 ||
-                   change(poller, RSC_POLLER_ADD, poller->eventfd, RSC_READABLE, SIGNAL_TAG) != 0
-               ? -1
-               : 0;
+    if (poller->eventfd < 0 || rsc_poller_add(poller, poller->timerfd, RSC_READABLE, TIMER_TAG) != 0 ||
+        rsc_poller_add(poller, poller->eventfd, RSC_READABLE, SIGNAL_TAG) != 0) {
+        int reason = errno;
+        rsc_poller_close(poller);
+        errno = reason;
+        return -1;
+    }
+    return 0;
 }
 
-static void close_poller(struct rsc_poller *poller) {
-    rsc_descriptor_close(&poller->eventfd);
-    rsc_descriptor_close(&poller->timerfd);
-    rsc_descriptor_close(&poller->epoll);
+void rsc_poller_forget(struct rsc_poller *poller) {
+    poller->epoll = poller->timerfd = poller->eventfd = -1;
 }
 
-static int wait_ready(struct rsc_poller *poller, struct rsc_ready *ready, int capacity, int wait_ms) {
+void rsc_poller_close(struct rsc_poller *poller) {
+    if (poller->is_open) {
+        rsc_descriptor_close(&poller->eventfd);
+        rsc_descriptor_close(&poller->timerfd);
+        rsc_descriptor_close(&poller->epoll);
+        poller->is_open = false;
+    }
+}
+
+int rsc_poller_wait(struct rsc_poller *poller, struct rsc_ready *ready, int capacity, int wait_ms) {
     struct epoll_event events[EVENTS_MAX];
     int count = epoll_wait(poller->epoll, events, capacity < EVENTS_MAX ? capacity : EVENTS_MAX, wait_ms);
     int kept = 0;
@@ -65,12 +88,15 @@ static int wait_ready(struct rsc_poller *poller, struct rsc_ready *ready, int ca
     return count < 0 ? -1 : kept;
 }
 
-static int descriptor(struct rsc_poller *poller) {
+int rsc_poller_descriptor(struct rsc_poller *poller) {
     poller->embedded = true;
     return poller->epoll;
 }
 
-static void sync_descriptor(struct rsc_poller *poller, uint64_t due, bool signal) {
+void rsc_poller_sync(struct rsc_poller *poller, uint64_t due, bool signal) {
+    if (!poller->embedded) {
+        return;
+    }
     if (due < poller->armed) {
         /* The timer is never moved to a later time. One early wakeup costs less than a system call per request. */
         struct itimerspec when = {
@@ -85,15 +111,6 @@ static void sync_descriptor(struct rsc_poller *poller, uint64_t due, bool signal
         (void)(signal ? eventfd_write(poller->eventfd, value) : eventfd_read(poller->eventfd, &value));
     }
 }
-
-const struct rsc_poller_kind rsc_poller_epoll = {
-    .open = open_poller,
-    .close = close_poller,
-    .change = change,
-    .wait = wait_ready,
-    .descriptor = descriptor,
-    .sync = sync_descriptor,
-};
 #else
 typedef int rsc_no_epoll; /* a file must declare something */
 #endif

@@ -99,6 +99,9 @@ void rsc_server_resume(struct rsc_exchange *exchange);
 void rsc_server_unwatch(struct rsc_exchange *exchange);
 void rsc_server_suspend_until_due(struct rsc_exchange *exchange);
 
+/* server.c: stops watching a socket that libmicrohttpd is about to close. */
+void rsc_server_forget_socket(struct rsc_server *server, int fd);
+
 /* request.c: libmicrohttpd's callbacks. */
 void rsc_server_on_connection(void *server, struct MHD_Connection *handle, void **connection,
                               enum MHD_ConnectionNotificationCode code);

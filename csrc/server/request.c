@@ -42,7 +42,13 @@ void rsc_server_on_connection(void *server, struct MHD_Connection *handle, void 
                               enum MHD_ConnectionNotificationCode code) {
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *connection = open_connection(server, handle);
-    } else if (*connection != NULL) {
+        return;
+    }
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info != NULL) {
+        rsc_server_forget_socket(server, info->connect_fd);
+    }
+    if (*connection != NULL) {
         /* In some failures libmicrohttpd closes a connection without the completed callback. */
         struct rsc_exchange *exchange = ((struct rsc_connection *)*connection)->exchange;
         if (exchange != NULL) {

@@ -161,6 +161,21 @@ static bool watch_daemon(struct rsc_server *server) {
     return watched;
 }
 
+void rsc_server_forget_socket(struct rsc_server *server, int fd) {
+    if (!server->uses_epoll) {
+        (void)watch_for(server, fd, 0);
+    }
+}
+
+/* On Linux the environment variable RISKSCREEN_SELECT chooses the way of other systems, for the tests. */
+static bool uses_epoll(void) {
+#if defined(__linux__)
+    return getenv("RISKSCREEN_SELECT") == NULL;
+#else
+    return false;
+#endif
+}
+
 static bool watch_first(struct rsc_server *server) {
     if (!server->uses_epoll) {
         return watch_daemon(server);
@@ -189,7 +204,7 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
         return NULL;
     }
     int status = rsc_poller_open(&server->poller);
-    server->uses_epoll = rsc_poller_uses_epoll(&server->poller);
+    server->uses_epoll = uses_epoll();
     server->listener = listener;
     if (status != 0) {
         rsc_descriptor_close(&listener);

@@ -2,8 +2,8 @@
  *
  * rsc_server_step does the I/O and queues complete requests. rsc_server_next returns them, and the caller replies at
  * any later time, or never. An exchange is a request and its reply. One thread at a time may use a server and its
- * exchanges. With poll(2) in place of epoll (see base/poller.h), libmicrohttpd closes connections whose descriptor is
- * FD_SETSIZE (1024) or higher.
+ * exchanges. Outside of Linux libmicrohttpd has select(2), and closes connections whose descriptor is FD_SETSIZE
+ * (1024) or higher.
  *
  * The caller owns the server and every exchange from rsc_server_next. An exchange may outlive its client and its
  * server: its input stays readable, and a reply is dropped. A client that closes or half-closes its connection before

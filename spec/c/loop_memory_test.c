@@ -37,7 +37,7 @@ static const char program[] = "local core, url = ...\n"
                               "while loop:next() do end\n"
                               "loop:stats()\n";
 
-static _Atomic long allocations, fail_at = -1, outstanding; /* the thread of a poller allocates, too */
+static long allocations, fail_at = -1, outstanding;
 
 static int fails(void) {
     return allocations++ == fail_at;
