@@ -4,8 +4,6 @@
 local tables = require "riskscreen.util.tables"
 local task = require "riskscreen.runtime.tasks"
 
-local unpack = table.unpack or unpack -- luacheck: ignore 113 143
-
 local M = {}
 
 ---@class riskscreen.VirtualRuntime: table a runtime for the client option `runtime`
@@ -21,7 +19,7 @@ local M = {}
 function M.new(start)
   local now, tasks = start or 0, nil
   local timers, waiting = {}, 0 -- those that were cancelled stay in the list until their time
-  local ready, first_ready, last_ready = {}, 1, 0
+  local ready = {} -- the tasks to resume, in order
   local running
   local runtime = {}
 
@@ -29,14 +27,10 @@ function M.new(start)
     return running and running.coroutine == coroutine.running() and running or nil
   end
 
-  local function make_ready(entry)
-    last_ready = last_ready + 1
-    ready[last_ready] = entry
-  end
-
   function runtime.start(started, body, ...)
     started.coroutine = coroutine.create(body)
-    make_ready { task = started, n = select("#", ...), ... }
+    started.arguments = { n = select("#", ...), ... }
+    table.insert(ready, started)
   end
 
   function runtime.suspend(suspended)
@@ -48,7 +42,7 @@ function M.new(start)
     woken.interrupt = nil
     if woken.suspended then
       woken.suspended = false
-      make_ready { task = woken, n = 0 }
+      table.insert(ready, woken)
     end
   end
 
@@ -71,25 +65,23 @@ function M.new(start)
     end
   end
 
-  local function resume(entry)
-    local resumed = entry.task
+  local function resume(resumed)
+    local arguments = resumed.arguments
     if resumed.closing then
       return
-    elseif resumed.stop and not resumed.started then
+    elseif resumed.stop and arguments then
       tasks.ended(resumed, resumed.coroutine, false, resumed.stop)
       return
     end
     local outer = running
-    resumed.started, running = true, resumed
-    after_resume(resumed, outer, coroutine.resume(resumed.coroutine, unpack(entry, 1, entry.n)))
+    resumed.arguments, running = nil, resumed
+    arguments = arguments or { n = 0 }
+    after_resume(resumed, outer, coroutine.resume(resumed.coroutine, tables.unpack(arguments, 1, arguments.n)))
   end
 
   local function step()
-    local entry = ready[first_ready]
-    if entry then
-      ready[first_ready] = nil
-      first_ready = first_ready + 1
-      resume(entry)
+    if ready[1] then
+      resume(table.remove(ready, 1))
       return
     end
     local timer = table.remove(timers, 1) or error("everyone waits and nothing is under way", 0)
