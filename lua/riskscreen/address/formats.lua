@@ -69,9 +69,9 @@ local function base58check(name, beginning, shortest, longest, versions)
     name = name,
     beginning = beginning,
     read = function(address, checked)
-      local problem = base58.problem(address)
-      if problem then
-        return nil, problem
+      local message = base58.problem(address)
+      if message then
+        return nil, message
       elseif #address < shortest or #address > longest then
         local wanted = shortest == longest and shortest or ("%d to %d"):format(shortest, longest)
         return wrong_length(address, name .. " address", wanted)
@@ -165,9 +165,9 @@ local solana = {
   name = "a solana",
   beginning = "",
   read = function(address)
-    local problem = base58.problem(address)
-    if problem then
-      return nil, problem
+    local message = base58.problem(address)
+    if message then
+      return nil, message
     elseif #address < 32 or #address > 44 then
       return wrong_length(address, "a solana address", "32 to 44")
     elseif #base58.decode(address) ~= 32 then

@@ -246,7 +246,7 @@ local function differs(names, parameters, record, path, extend)
   end
 end
 
--- The records in the order of the addresses asked, `false` where the service left one out; or nil and the fault.
+-- The records in the order of the addresses asked, `false` where the service left one out; or nil and a message.
 local function align(wanted, answered, network)
   local asked, found = {}, {}
   for _, address in ipairs(wanted) do
@@ -268,14 +268,14 @@ local function align(wanted, answered, network)
   return aligned
 end
 
--- Names the entry of a list in which a fault is: its number alone is that on one page.
-local function entry_at(data, place)
-  local entry = type(data) == "table" and data[tonumber(place:match "^%[(%d+)%]")]
+-- Names the entry of a list that a message is about: its number alone is that on one page.
+local function entry_at(data, message)
+  local entry = type(data) == "table" and data[tonumber(message:match "^data%[(%d+)%]")]
   local address = type(entry) == "table" and entry.address
   return type(address) == "string" and ", in the entry of " .. text.show(address) or ""
 end
 
--- The payload in its final form, or nil and the fault. Its shape is good, and its records must repeat the parameters.
+-- The payload in its final form, or nil and a message. Its shape is good, and its records must repeat the parameters.
 local function settle(reader, parameters, data)
   local operation, message = reader.operation, nil
   local names = operation.repeats
@@ -294,7 +294,7 @@ local function settle(reader, parameters, data)
   return data
 end
 
--- The checked payload of an answer, or nil and the fault.
+-- The checked payload of an answer, or nil and a message.
 local function payload_of(reader, parameters, data)
   local wanted = reader.operation.data
   if not wanted then
@@ -303,15 +303,15 @@ local function payload_of(reader, parameters, data)
   elseif data == nil then
     return nil, "data is missing"
   end
-  local fault, place = shape.fault(wanted, data)
-  if fault then
-    return nil, "data" .. place .. " " .. fault .. entry_at(data, place)
+  local message = shape.check(wanted, data, "data")
+  if message then
+    return nil, message .. entry_at(data, message)
   end
   return settle(reader, parameters, data)
 end
 
 -- The error of an answer without a good envelope, or nil.
-local function envelope_fault(reader, answer, context)
+local function envelope_err(reader, answer, context)
   local body, err = body_of(answer, context)
   if err then
     return err
@@ -340,9 +340,9 @@ local function interpret(reader, parameters, answer, context)
     return nil, status_error(answer, context)
   end
   local operation, body = reader.operation, answer.value
-  local fault = envelope_fault(reader, answer, context)
-  if fault then
-    return nil, fault
+  local err = envelope_err(reader, answer, context)
+  if err then
+    return nil, err
   end
   local value, message = payload_of(reader, parameters, body.data)
   local pagination
@@ -353,7 +353,7 @@ local function interpret(reader, parameters, answer, context)
     message = shape.check(records.pagination, pagination, "pagination")
   end
   if message then
-    local err = protocol_error(answer, quote(context, message))
+    err = protocol_error(answer, quote(context, message))
     err.absent = lacks_list(operation, body.data) or nil
     return nil, err
   end

@@ -43,8 +43,8 @@ local function has_type(kind, value)
   return type(value) == (kind == "integer" and "number" or kind)
 end
 
----The fault of a value and its place inside the value; no fault for a good value.
----@type fun(shape: riskscreen.Shape, value: any): string|nil, string|nil
+-- Why a value is not of a shape, after the place inside the value, such as ".risks[3] must be an object"; or nil.
+---@type fun(shape: riskscreen.Shape, value: any): string|nil
 local check
 
 local function has_one(value, names)
@@ -56,45 +56,42 @@ local function has_one(value, names)
   return false
 end
 
--- The checks of a table's contents. Each returns the fault and its place in the table, or nothing. A null member of an
--- object counts as absent, whether or not the decoder has dropped it.
----@type table<string, fun(shape: riskscreen.Shape, value: table): string|nil, string|nil>
+-- The checks of a table's contents. A null member of an object counts as absent, whether or not the decoder has dropped
+-- it.
+---@type table<string, fun(shape: riskscreen.Shape, value: table): string|nil>
 local contents = {}
 
 function contents.object(shape, value)
   for _, field in ipairs(shape.fields) do
     local member = value[field.name]
     if member ~= nil and member ~= null then
-      local fault, place = check(field, member)
-      if fault then
-        return fault, "." .. field.name .. place
+      local message = check(field, member)
+      if message then
+        return "." .. field.name .. message
       end
     elseif field.required then
-      return "is missing", "." .. field.name
+      return "." .. field.name .. " is missing"
     end
   end
   if shape.any_of and not has_one(value, shape.any_of) then
-    return "must have one of " .. table.concat(shape.any_of, ", "), ""
+    return " must have one of " .. table.concat(shape.any_of, ", ")
   end
 end
 
 function contents.array(shape, value)
   for index = 1, #value do
-    local fault, place = check(shape.items, value[index])
-    if fault then
-      return fault, "[" .. index .. "]" .. place
+    local message = check(shape.items, value[index])
+    if message then
+      return "[" .. index .. "]" .. message
     end
   end
 end
 
 function contents.map(shape, value)
   for name, member in pairs(value) do
-    local fault, place = nil, nil
-    if member ~= null then
-      fault, place = check(shape.items, member)
-    end
-    if fault then
-      return fault, "." .. name .. place
+    local message = member ~= null and check(shape.items, member)
+    if message then
+      return "." .. name .. message
     end
   end
 end
@@ -102,27 +99,28 @@ end
 function check(shape, value)
   local kind = shape.type
   if not has_type(kind, value) then
-    return ("must be %s (got %s)"):format(wanted[kind], json.kind(value)), ""
+    return (" must be %s (got %s)"):format(wanted[kind], json.kind(value))
   elseif contents[kind] then
     return contents[kind](shape, value)
   elseif kind == "integer" and not is_integer(value) then
-    return ("must be an integer (got %s)"):format(tostring(value)), ""
+    return (" must be an integer (got %s)"):format(tostring(value))
   elseif shape.minimum and value < shape.minimum then
-    return ("must be at least %d (got %s)"):format(shape.minimum, tostring(value)), ""
+    return (" must be at least %d (got %s)"):format(shape.minimum, tostring(value))
   end
-  return shape.decimal and select(2, require("riskscreen.util.decimal").check(value)) or nil, ""
+  local message = shape.decimal and select(2, require("riskscreen.util.decimal").check(value))
+  return message and " " .. message or nil
 end
 
-local M = { is_object = is_object, is_integer = is_integer, fault = check }
+local M = { is_object = is_object, is_integer = is_integer }
 
 ---Checks a value against a shape.
 ---@param shape riskscreen.Shape
 ---@param value any
 ---@param path string of the value, such as "data"
----@return string|nil message the fault and its place, such as "data.risks[3] must be an object"; nil for a good value
+---@return string|nil message such as "data.risks[3] must be an object"; nil for a good value
 function M.check(shape, value, path)
-  local fault, place = check(shape, value)
-  return fault and path .. place .. " " .. fault
+  local message = check(shape, value)
+  return message and path .. message
 end
 
 local NO_SHAPE = { fields = {} }

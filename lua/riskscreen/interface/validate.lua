@@ -88,7 +88,7 @@ local function check_fields(specs, value, prefix, noun, check_value, extend)
     return problem(place, place .. " " .. tables.INHERITS)
   end
   local copy, fields = {}, fields_of(specs)
-  local first_wrong, wrong_position = nil, math.huge
+  local first_err, err_position = nil, math.huge
   for name, given in pairs(value) do
     local field = fields.by_name[name]
     if not field and (noun or type(name) ~= "string") then
@@ -96,20 +96,20 @@ local function check_fields(specs, value, prefix, noun, check_value, extend)
       return unknown(name, specs, prefix, noun or "field")
     end
     local check, position = field and check_value or checkers.any, field and field.position or 0
-    local checked, wrong = check(field and field.spec, given, prefix == "" and name or prefix .. name, extend)
+    local checked, err = check(field and field.spec, given, prefix == "" and name or prefix .. name, extend)
     copy[name] = checked
-    if wrong and position < wrong_position then
-      first_wrong, wrong_position = wrong, position
+    if err and position < err_position then
+      first_err, err_position = err, position
     end
   end
   for _, field in ipairs(fields.required) do
     local path = prefix .. field.spec.name
-    if value[field.spec.name] == nil and field.position < wrong_position then
+    if value[field.spec.name] == nil and field.position < err_position then
       return problem(path, path .. " is required" .. (field.spec.remedy or ""))
     end
   end
-  if first_wrong then
-    return nil, first_wrong
+  if first_err then
+    return nil, first_err
   end
   return copy
 end
@@ -187,9 +187,9 @@ function checkers.array(spec, value, path, extend)
   end
   local copy = count == 0 and json.empty_array() or {}
   for index = 1, count do
-    local checked, wrong = check_value(spec.items, value[index], path .. "[" .. index .. "]", extend)
-    if wrong then
-      return nil, wrong
+    local checked, err = check_value(spec.items, value[index], path .. "[" .. index .. "]", extend)
+    if err then
+      return nil, err
     end
     copy[index] = checked
   end
@@ -221,22 +221,22 @@ local M = { problem = problem, not_one_of = not_one_of, fields = check_fields }
 local function check_each_address(specs, values, network, prefix, check)
   network = values.network or network
   for _, spec in ipairs(specs) do
-    local value, items, wrong = values[spec.name], spec.items, nil
+    local value, items, err = values[spec.name], spec.items, nil
     local path = prefix .. spec.name
     if value ~= nil and spec.is_address and (spec.is_address ~= "contract" or addresses.is_evm(network)) then
-      wrong = check(value, network, path)
+      err = check(value, network, path)
     elseif value ~= nil and items and (items.is_address or items.fields) then
       for index, item in ipairs(value) do
         local place = path .. "[" .. index .. "]"
         if items.is_address then
-          wrong = wrong or check(item, network, place)
+          err = err or check(item, network, place)
         else
-          wrong = wrong or check_each_address(items.fields, item, network, place .. ".", check)
+          err = err or check_each_address(items.fields, item, network, place .. ".", check)
         end
       end
     end
-    if wrong then
-      return wrong
+    if err then
+      return err
     end
   end
 end
@@ -248,7 +248,7 @@ local unlisted_addresses = {
 }
 
 local function check_addresses(specs, checked, level, extend)
-  local wrong = check_each_address(specs, checked, nil, "", function(value, network, path)
+  local err = check_each_address(specs, checked, nil, "", function(value, network, path)
     local message
     if network ~= nil then
       message = select(2, addresses.validate(value, network, level, extend and extend.network))
@@ -257,7 +257,7 @@ local function check_addresses(specs, checked, level, extend)
     end
     return message and { field = path, message = path == "address" and message or path .. ": " .. message }
   end)
-  return not wrong and checked or nil, wrong
+  return not err and checked or nil, err
 end
 
 -- Nearly every call is a lookup with a plain address. The copy of its parameters; nil if they are unusual or wrong. In
@@ -290,17 +290,16 @@ function M.parameters(operation, parameters, level, extend)
   end
   local specs = operation.parameters
   -- The caller may give any parameters where the interface lists none.
-  local checked, wrong = check_fields(specs or NO_SPECS, parameters, "", specs and "parameter", check_value, extend)
+  local checked, err = check_fields(specs or NO_SPECS, parameters, "", specs and "parameter", check_value, extend)
   if checked and specs then
-    checked, wrong = check_order(specs, checked)
+    checked, err = check_order(specs, checked)
   end
   if checked and level then
-    checked, wrong =
-      check_addresses(specs or unlisted_addresses[operation.namespace] or NO_SPECS, checked, level, extend)
+    checked, err = check_addresses(specs or unlisted_addresses[operation.namespace] or NO_SPECS, checked, level, extend)
   end
   if not checked then
-    local fields = { operation = operation.name, field = wrong.field, allowed = wrong.allowed }
-    return nil, errors.new("invalid_argument", wrong.message, fields)
+    local fields = { operation = operation.name, field = err.field, allowed = err.allowed }
+    return nil, errors.new("invalid_argument", err.message, fields)
   end
   return checked
 end

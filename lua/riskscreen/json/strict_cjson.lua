@@ -156,9 +156,9 @@ function M.decoder(options)
       return nil, ("the text is longer than %d bytes"):format(limits.max_size)
     end
     local outline = replace_strings(text, "s")
-    local problem = problem_of(text, outline, limits)
-    if problem then
-      return nil, problem
+    local message = problem_of(text, outline, limits)
+    if message then
+      return nil, message
     end
     local ok, value = pcall(parse, text, outline)
     if ok then

@@ -104,19 +104,19 @@ local function poll(self, options)
   self.polls = self.polls + 1
   local result, other = self.fetch(options)
   self.poller = nil
-  local problem = other
+  local err = other
   if result ~= nil then
     local owned, message = submissions.matches(self.submission, result, "poll")
-    problem = not owned and M.malformed(self, message, other.status) or nil
+    err = not owned and M.malformed(self, message, other.status) or nil
   end
-  self.problem = problem
-  if not problem then
+  self.problem = err
+  if not err then
     take(self, result, { source = "poll", response = other })
-  elseif not problem.retryable then
-    self.stop = { error = problem, ends_wait = not self.waiters }
+  elseif not err.retryable then
+    self.stop = { error = err, ends_wait = not self.waiters }
   end
   local now, longest = self.runtime.now(), reliability.retry_of(self.settings, options.retry).max_retry_after
-  self.not_before = now + math.min(problem and problem.retry_after or 0, longest)
+  self.not_before = now + math.min(err and err.retry_after or 0, longest)
   self.next_at =
     math.max(now + M.interval(self.settings.polling, self.polls + 1, self.settings.random), self.not_before)
   self.signal:notify()

@@ -47,9 +47,9 @@ function M.options(specs, options, prefix)
   if type(options) ~= "table" then
     return validate.problem("options", "options must be a table (got " .. text.kind(options) .. ")")
   end
-  local checked, wrong = validate.fields(specs, options, prefix or "", "option", check_option)
+  local checked, err = validate.fields(specs, options, prefix or "", "option", check_option)
   if not checked then
-    return nil, wrong
+    return nil, err
   end
   for _, option in ipairs(specs) do
     local default = option.default
@@ -67,9 +67,9 @@ end
 ---@param given any
 ---@return table checked
 function M.arguments(what, specs, given)
-  local checked, problem = M.options(specs, given)
+  local checked, err = M.options(specs, given)
   if not checked then
-    error(what .. ": " .. problem.message, 3)
+    error(what .. ": " .. err.message, 3)
   end
   return checked
 end

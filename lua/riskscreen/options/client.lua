@@ -254,9 +254,9 @@ end
 ---@return string|nil message for `error`
 function M.check(options, client_runtime)
   client_runtime = client_runtime or {}
-  local settings, problem = check.options(M.options, options)
+  local settings, err = check.options(M.options, options)
   if not settings then
-    return nil, problem.message
+    return nil, err.message
   elseif not settings.base_url and not settings.transport then
     return nil, "base_url is required" .. build.NO_VARIABLE
   elseif is_exposed_by_proxy(settings) then

@@ -30,8 +30,8 @@ function M.check(value)
   for name, cost in pairs(value) do
     full[name] = type(cost) == "number" and { request = cost } or cost
   end
-  local checked, wrong = check.options(entries, full)
-  return checked, wrong and "is wrong: " .. wrong.message
+  local checked, err = check.options(entries, full)
+  return checked, err and "is wrong: " .. err.message
 end
 
 ---The cost of a request.

@@ -154,8 +154,8 @@ local function fail(message, ...)
 end
 
 -- The result of a function that writes. In place of nil and a message it raises an error object.
-local function ensure(written, problem)
-  return written or fail("the report cannot be written: %s", problem)
+local function ensure(written, message)
+  return written or fail("the report cannot be written: %s", message)
 end
 
 local function part(name)
@@ -163,8 +163,8 @@ local function part(name)
   if package.preload[module] then -- a program that holds the library's modules holds the page's files, too
     return require(module)
   end
-  local content, problem = files.read(FOLDER .. name)
-  return content or fail("a part of the page is not installed: %s", problem)
+  local content, message = files.read(FOLDER .. name)
+  return content or fail("a part of the page is not installed: %s", message)
 end
 
 local function whole_script()

@@ -351,12 +351,12 @@ return function(runtime)
     end
     parent.open = parent.open + 1
     parent.children[parent.open], task.place = task, parent.open
-    local ok, problem = pcall(runtime.start, task, body, ...)
+    local ok, failure = pcall(runtime.start, task, body, ...)
     if not ok then
       -- Memory ran out. The parent must not wait for a child that does not run.
       parent.children[parent.open] = nil
       parent.open = parent.open - 1
-      error(problem, 0)
+      error(failure, 0)
     end
     return task
   end

@@ -63,9 +63,9 @@ M.fields = {
 ---@return riskscreen.sandbox.Fault?
 ---@return string? message
 function M.check(fault)
-  local checked, wrong = check.options(M.fields, fault)
+  local checked, err = check.options(M.fields, fault)
   if not checked then
-    return nil, wrong.message
+    return nil, err.message
   end
   local kind = checked.kind
   if (kind == "delay" or kind == "status") and not checked[kind] then

@@ -106,31 +106,27 @@ end
 
 -- Performs the operation for an account that may call it.
 local function perform(self, operation, account, parameters, now, header)
-  local problem
+  local message
   if self.profile then
-    parameters, problem = profiles.page(self.profile, operation.name, parameters)
+    parameters, message = profiles.page(self.profile, operation.name, parameters)
   end
   local checked, err = validate.parameters(operation, parameters)
-  if problem then
-    return invalid(self, now, problem)
-  elseif not checked then
-    return invalid(self, now, err.message)
+  message = message or err and err.message
+  local delivery
+  if header and not message then
+    delivery, message = webhooks.parse(header)
   end
-  local context = {
+  if message then
+    return invalid(self, now, message)
+  end
+  local result, failure = handlers[operation.name]({
     account = account,
     tasks = self.tasks,
     answers = self.answers,
     now = now,
     results_at_once = self.results_at_once,
-  }
-  if header then
-    local wrong
-    context.delivery, wrong = webhooks.parse(header)
-    if wrong then
-      return invalid(self, now, wrong)
-    end
-  end
-  local result, failure = handlers[operation.name](context, checked)
+    delivery = delivery,
+  }, checked)
   if not result then
     return invalid(self, now, failure.message, failure.code)
   end
@@ -147,8 +143,8 @@ local function admit(self, operation, account, request, parameters, now)
   if not allowed then
     return refuse(429, reason, { ["retry-after"] = retry_after and tostring(retry_after) })
   end
-  local problem = header_problem(request.headers)
-  return problem and invalid(self, now, problem)
+  local message = header_problem(request.headers)
+  return message and invalid(self, now, message)
 end
 
 local function answer(self, request, seen)

@@ -56,19 +56,22 @@ local function object_in(value)
   if type(value) ~= "string" then
     return value
   end
-  local content, problem = files.read(value)
-  local decoded, message = json.decode(content or "null")
+  local content, message = files.read(value)
+  local decoded
+  if content then
+    decoded, message = json.decode(content)
+  end
   if type(decoded) ~= "table" then
-    return nil, "must be the path of a JSON object: " .. tostring(problem or message or value)
+    return nil, "must be the path of a JSON object: " .. tostring(message or value)
   end
   return decoded
 end
 
 -- The verdicts by canonical address.
 local function check_answers(value)
-  local given, problem = object_in(value)
+  local given, message = object_in(value)
   if not given then
-    return nil, problem
+    return nil, message
   end
   value = given
   local verdicts = {}
@@ -79,9 +82,9 @@ local function check_answers(value)
     elseif not addresses.networks_of(address, "format")[1] then
       return nil, "must map addresses to answers: an address of no network is " .. text.show(address)
     end
-    local checked, wrong = check.options(answer_fields, answer, "[" .. text.show(address) .. "].")
+    local checked, err = check.options(answer_fields, answer, "[" .. text.show(address) .. "].")
     if not checked then
-      return nil, "has a wrong answer: " .. wrong.message
+      return nil, "has a wrong answer: " .. err.message
     elseif (checked.level == nil) ~= (checked.type == nil) then
       return nil, "has a wrong answer: level and type come together, for " .. text.show(address)
     end
@@ -109,9 +112,9 @@ local function check_accounts(value)
     if type(key) ~= "string" or key == "" or type(account) ~= "table" then
       return nil, "must map access keys to tables"
     end
-    local checked, wrong = check.options(account_settings, account)
+    local checked, err = check.options(account_settings, account)
     if not checked then
-      return nil, "has a wrong account: " .. wrong.message
+      return nil, "has a wrong account: " .. err.message
     end
     copy[key] = checked
   end
@@ -200,9 +203,9 @@ M.server = {
 ---@return table? settings
 ---@return string? message
 function M.check(given)
-  local settings, wrong = check.options(M.service, given)
+  local settings, err = check.options(M.service, given)
   if not settings then
-    return nil, wrong.message
+    return nil, err.message
   end
   settings.accounts = settings.accounts or accounts.defaults
   settings.clock = settings.clock or time.now

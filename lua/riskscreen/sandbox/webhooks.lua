@@ -77,8 +77,8 @@ function M.parse(header)
     end
     delivery[name] = value == "" and true or tonumber(value) or value
   end
-  local checked, wrong = check.options(M.fields, delivery)
-  return checked, wrong and "X-Sandbox-Webhook: " .. wrong.message
+  local checked, err = check.options(M.fields, delivery)
+  return checked, err and "X-Sandbox-Webhook: " .. err.message
 end
 
 ---@class riskscreen.sandbox.Webhook one event in the queue
@@ -102,9 +102,9 @@ Webhooks.__index = Webhooks
 ---@return boolean? ok
 ---@return string? message
 function Webhooks:deliver(delivery)
-  local checked, wrong = check.options(M.fields, delivery)
+  local checked, err = check.options(M.fields, delivery)
   if not checked then
-    return nil, wrong.message
+    return nil, err.message
   end
   table.insert(self.rules, { delivery = checked, seen = 0 })
   return true

@@ -8,15 +8,15 @@ local M = {}
 ---@param path string
 ---@param most? integer bytes to read; by default all
 ---@return string|nil content
----@return string|nil problem
+---@return string|nil message
 function M.read(path, most)
-  local file, problem = io.open(path, "rb")
+  local file, message = io.open(path, "rb")
   local content
   if file then
-    content, problem = file:read(most or "*a")
+    content, message = file:read(most or "*a")
     file:close()
   end
-  return content or (not problem and "") or nil, problem
+  return content or (not message and "") or nil, message
 end
 
 ---What a path names, also behind a link; nil where nothing is there.
@@ -81,15 +81,15 @@ end
 ---@param path string
 ---@param name string in the same directory
 ---@return boolean|nil
----@return string|nil problem
+---@return string|nil message
 function M.rename(path, name)
-  local ok, problem = os.rename(path, name)
+  local ok, message = os.rename(path, name)
   local directory = ok and system and io.open(name:match "^.*/" or ".", "rb")
   if directory then
     system.sync(directory)
     directory:close()
   end
-  return ok, problem
+  return ok, message
 end
 
 -- Makes the unfinished file, and locks it. Only the program that has the lock removes the file or gives it its name.
@@ -101,9 +101,9 @@ local function claim(path)
   local function is_ours(file)
     return file and system.lock(file) and M.are_one(file, unfinished)
   end
-  local left, file, problem = io.open(unfinished, "r+b"), nil, nil -- left by a program that was killed
+  local left, file, message = io.open(unfinished, "r+b"), nil, nil -- left by a program that was killed
   if not left or is_ours(left) and os.remove(unfinished) then
-    file, problem = system.make_like(unfinished, M.target(path))
+    file, message = system.make_like(unfinished, M.target(path))
     file = file and io.open(unfinished, "r+b")
   end
   if left then
@@ -112,7 +112,7 @@ local function claim(path)
   if is_ours(file) then
     return file
   end
-  return nil, problem or "another program is writing it"
+  return nil, message or "another program is writing it"
 end
 
 ---Begins to replace a whole file: what is not complete never stands under its name. A link stays a link, and the new
@@ -120,31 +120,31 @@ end
 ---file at the same time, the second one fails.
 ---@param path string
 ---@return file*|nil
----@return string|(fun(is_complete: boolean): boolean|nil, string|nil) problem or the function that closes the file, and
+---@return string|(fun(is_complete: boolean): boolean|nil, string|nil) message or the function that closes the file, and
 ---gives it its name if it is complete
 function M.replace(path)
   if M.is_special(path) then
-    local file, problem = io.open(path, "wb")
+    local file, message = io.open(path, "wb")
     return file, file and function()
       return file:close()
-    end or problem
+    end or message
   end
   local unfinished = M.unfinished(path)
-  local file, problem = claim(path)
+  local file, message = claim(path)
   if not file then
-    return nil, problem
+    return nil, message
   end
   return file,
     function(is_complete)
-      local ok, fault = (system and system.sync or file.flush)(file)
+      local ok, reason = (system and system.sync or file.flush)(file)
       if ok and is_complete then
-        ok, fault = M.rename(unfinished, M.target(path))
+        ok, reason = M.rename(unfinished, M.target(path))
       end
       if not (ok and is_complete) then
         os.remove(unfinished)
       end
       file:close() -- this gives the lock back
-      return ok and true, fault
+      return ok and true, reason
     end
 end
 
@@ -152,7 +152,7 @@ end
 ---@param path string
 ---@param content string|fun(before: string): string or what makes it from the content before
 ---@return boolean|nil
----@return string|nil problem
+---@return string|nil message
 function M.write(path, content)
   local file, finish = M.replace(path)
   if not file then
@@ -160,9 +160,9 @@ function M.write(path, content)
   elseif type(content) == "function" then
     content = content(M.read(path) or "")
   end
-  local ok, problem = file:write(content)
-  local closed, fault = finish(ok ~= nil)
-  return ok and closed, problem or fault
+  local ok, message = file:write(content)
+  local closed, reason = finish(ok ~= nil)
+  return ok and closed, message or reason
 end
 
 -- ENOENT, ENOTDIR, and ENAMETOOLONG of Linux and of BSD.

@@ -298,11 +298,11 @@ local function step(this, seconds, resuming, budget)
   local outer = running
   nesting = nesting + 1
   -- Protected, because memory may run out.
-  local ok, problem = pcall(work, this, seconds, resuming, budget)
+  local ok, failure = pcall(work, this, seconds, resuming, budget)
   nesting = nesting - 1
   if not ok then
     running = outer
-    error(problem, 0)
+    error(failure, 0)
   end
   announce_ready()
   if raised then

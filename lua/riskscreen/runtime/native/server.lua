@@ -88,8 +88,8 @@ local M = {}
 function M.new(what, place, take)
   local module, failure = optional "riskscreen.server"
   if not module then
-    local problem = require("riskscreen.util.missing").explain(failure) or failure
-    return nil, errors.new("unsupported", what .. ": " .. problem)
+    local message = require("riskscreen.util.missing").explain(failure) or failure
+    return nil, errors.new("unsupported", what .. ": " .. message)
   end
   local listener, message = module.new { host = place.host, port = place.port, max_body = place.max_body }
   if not listener then
