@@ -43,7 +43,7 @@ local function has_type(kind, value)
   return type(value) == (kind == "integer" and "number" or kind)
 end
 
--- Why a value is not of a shape, after the place inside the value, such as ".risks[3] must be an object"; or nil.
+-- The message about a value that is not of a shape, or nil. It begins with the place: ".risks[3] must be an object".
 ---@type fun(shape: riskscreen.Shape, value: any): string|nil
 local check
 

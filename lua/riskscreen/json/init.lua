@@ -7,11 +7,7 @@ local tables = require "riskscreen.util.tables"
 local json = core or optional "riskscreen.decoder" or require "riskscreen.json.strict_cjson"
 local empty_array_mt = json.empty_array_mt
 
-local M = {
-  null = json.null,
-  decode = json.decode,
-  decoder = json.decoder,
-}
+local M = { null = json.null, decode = json.decode, decoder = json.decoder }
 
 ---The JSON text of a value. A table is a list if its keys are whole numbers above 0. Its holes become null, but a list
 ---with great gaps is refused. Every other table is an object, also an empty one that `empty_array` has not made.
@@ -69,13 +65,10 @@ function M.ordered(value, order)
     end
     return "[" .. table.concat(parts, ",") .. "]"
   end
-  local names = tables.sorted_keys(value)
-  local is_written = order and {}
-  for _, name in ipairs(order and tables.concat(order, names) or names) do
-    if not is_written or (value[name] ~= nil and not is_written[name]) then
-      if is_written then
-        is_written[name] = true
-      end
+  local is_written = {}
+  for _, name in ipairs(tables.concat(order or {}, tables.sorted_keys(value))) do
+    if value[name] ~= nil and not is_written[name] then
+      is_written[name] = true
       parts[#parts + 1] = json.encode(name) .. ":" .. M.ordered(value[name])
     end
   end

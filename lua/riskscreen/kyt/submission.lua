@@ -126,7 +126,7 @@ function M.matches(submission, answer, source)
   return true
 end
 
----What the status of a result says about it.
+---How far a transaction is, by the status of its result.
 ---@param settings table the client's
 ---@param answer table
 ---@return "final"|"pending"|"missing"|"unknown"

@@ -75,11 +75,7 @@ function M.listAddressEntities(context, parameters)
 end
 
 local function user_defined(risk)
-  return {
-    riskLevel = risk.riskLevel or BLACKLISTED.riskLevel,
-    riskType = risk.riskType,
-    riskSource = "User-Defined",
-  }
+  return { riskLevel = risk.riskLevel or BLACKLISTED.riskLevel, riskType = risk.riskType, riskSource = "User-Defined" }
 end
 
 function M.getAddressRisk(context, parameters)
@@ -184,15 +180,15 @@ function M.getAccountUsage(context, parameters)
   return { data = context.account.usage:records(parameters) }
 end
 
+function M.getCustomRiskScore(context, parameters)
+  return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.delivery) } }
+end
+
 function M.screenTransaction(context, parameters)
   if context.results_at_once then
     return { data = kyt.immediate_result(parameters, context) }
   end
-  return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.delivery) } }
-end
-
-function M.getCustomRiskScore(context, parameters)
-  return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.delivery) } }
+  return M.getCustomRiskScore(context, parameters)
 end
 
 function M.getAsynchronousResult(context, parameters)
