@@ -43,6 +43,31 @@ local function with_traceback(failure, coroutine)
   return failure
 end
 
+local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
+
+-- Goes on after the coroutine of a protected call has waited or ended. The task waits in its own coroutine.
+local function after_protected(me, outer, inner, ok, ...)
+  me.coroutine = outer
+  if not ok or coroutine.status(inner) == "dead" then
+    return ok, ...
+  end
+  coroutine.yield(...)
+  me.coroutine = inner
+  return after_protected(me, outer, inner, coroutine.resume(inner))
+end
+
+-- PUC Lua 5.1 cannot yield across pcall. There a protected call of a task has a coroutine of its own.
+local function protected_call(me, fn, ...)
+  if not me then
+    return pcall(fn, ...)
+  end
+  local outer, inner = me.coroutine, coroutine.create(function(...)
+    return fn(...)
+  end)
+  me.coroutine = inner
+  return after_protected(me, outer, inner, coroutine.resume(inner, ...))
+end
+
 -- The keys of a table that may change while they are visited.
 local function keys_of(map)
   local keys = {}
@@ -92,7 +117,9 @@ return function(runtime)
     report = runtime.report or to_stderr,
     ---pcall of a function that may wait.
     ---@type fun(fn: fun(...): any, ...): boolean, any
-    pcall = pcall,
+    pcall = is_puc_5_1 and function(...)
+      return protected_call(runtime.current(), ...)
+    end or pcall,
   }
   local settle
   local holders = setmetatable({}, { __mode = "k" }) -- the tasks that hold something, or did

@@ -384,29 +384,6 @@ function tasks.iterator(iterate)
   end
 end
 
--- Goes on after the coroutine of a protected call has waited or ended. The task waits in its own coroutine.
-local function after_protected(me, outer, inner, ok, ...)
-  me.coroutine = outer
-  if not ok or coroutine.status(inner) == "dead" then
-    return ok, ...
-  end
-  yield(...)
-  me.coroutine = inner
-  return after_protected(me, outer, inner, resume_coroutine(inner))
-end
-
-if is_puc_5_1 then
-  function tasks.pcall(fn, ...)
-    local me = current()
-    if not me then
-      return pcall(fn, ...)
-    end
-    local outer, inner = me.coroutine, coroutine.create(lua_function(fn))
-    me.coroutine = inner
-    return after_protected(me, outer, inner, resume_coroutine(inner, ...))
-  end
-end
-
 ---The core's loop.
 ---@return userdata
 M.loop = the_loop
