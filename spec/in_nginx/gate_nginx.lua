@@ -366,11 +366,8 @@ describe("the gate", function()
     local clean, bad = addresses["clean-eth"], addresses["high-eth"]
     start(
       [[gate = new_gate { network = 'eth', on_unknown = 'allow', on_invalid = 'allow', timeout = 30,
-          is_address = function(address) return address:find("high") and error("no check") or true end }
-        exempting = new_gate { name = 'exempting', network = 'eth', on_unknown = 'allow',
-          exempt = { function() error("no callers") end } }]],
+          is_address = function(address) return address:find("high") and error("no check") or true end }]],
       {
-        ["/exempt"] = "exempting:enforce { address = ngx.var.arg_to }",
         ["/check"] = [[gate:enforce { address = "high" }]],
         ["/network"] = "gate:enforce { address = ngx.var.arg_to, network = function() error('no network') end }",
         ["/several"] = "gate:enforce { address = function() return { ngx.var.arg_to, 'high' } end }",
@@ -380,7 +377,6 @@ describe("the gate", function()
     )
     running.service:fault { kind = "delay", delay = 0.3, match = { address = bad } }
     for path, words in pairs {
-      ["/exempt"] = "no callers",
       ["/check"] = "no check",
       ["/network"] = "no network",
       ["/several"] = "no check",
@@ -393,6 +389,27 @@ describe("the gate", function()
     assert.equal(200, status_of("/withdraw?to=" .. clean))
     assert.equal(403, status_of("/withdraw?to=" .. bad))
     stop { "lua entry thread aborted" }
+  end)
+
+  it("exempts no caller by a function that raises, also in monitor mode, and decides nevertheless", function()
+    start(
+      [[gate = new_gate { network = 'eth', exempt = { function() error("no callers") end } }
+        watching = new_gate { name = 'watching', network = 'eth', monitor = true,
+          exempt = function() error("nobody") end }]],
+      {
+        ["/withdraw"] = ENFORCE,
+        ["/watched"] = [[local decision, source = watching:enforce { address = ngx.var.arg_to }
+          ngx.header["X-Decision"] = decision and decision.action .. " " .. source]],
+      }
+    )
+    assert.equal(403, status_of(to "high-eth"))
+    assert.equal(200, status_of(to "clean-eth"))
+    local answer = get("/watched?to=" .. addresses["high-eth"])
+    assert.same({ 200, "block upstream" }, { answer.status, answer.headers["x-decision"] })
+    for _, words in ipairs { "the function exempt failed: ", "no callers", "nobody" } do
+      assert.truthy(running.nginx:log():find(words, 1, true), words)
+    end
+    stop { "the function exempt failed" }
   end)
 
   it("names the line that has a dot in place of the colon", function()

@@ -57,6 +57,21 @@ function M.notice(name, fn)
   end
 end
 
+---A function that says yes by `true` alone. Where it fails, it says no.
+---@param name string for the message about its failure
+---@param fn fun(...): any
+---@return fun(...): boolean
+function M.test(name, fn)
+  local report = reporter(name)
+  return function(...)
+    local ok, value = M.call(fn, ...)
+    if not ok then
+      report(value)
+    end
+    return ok and value == true
+  end
+end
+
 ---A function that returns a number from `least` on and below `bound`. Another function takes its place where it fails.
 ---@param name string for the message about its failure
 ---@param fn fun(): any

@@ -1,6 +1,7 @@
 -- Reads from the request that is served the subjects it names: an address and a network each, or a problem. The places
 -- where they can stand are in sources.lua and url.lua. The tests of a request's caller and method are here, too.
 local build = require "riskscreen.options.build"
+local guard = require "riskscreen.util.guard"
 local ip = require "riskscreen.util.ip"
 local sources = require "riskscreen.nginx.input.sources"
 local tables = require "riskscreen.util.tables"
@@ -27,7 +28,7 @@ function M.exempt(value)
   local networks, tests = {}, {}
   for index, one in ipairs(type(value) == "function" and { value } or value) do
     if type(one) == "function" then
-      tests[#tests + 1] = one
+      tests[#tests + 1] = guard.test("exempt", one)
     else
       networks[#networks + 1] = ip.network(one)
     end
@@ -46,7 +47,7 @@ function M.exempt(value)
   end
   return function()
     for index = 1, #tests do
-      if tests[index]() == true then
+      if tests[index]() then
         return true
       end
     end
