@@ -20,7 +20,6 @@ local SLOW = 0.01 -- seconds for which a result waits while further items are ta
 ---@field extra any
 ---@field task? riskscreen.Task ended with the item: the function raised, was cancelled, or left tasks behind
 ---@field position? integer of its report, since it has ended
----@field told? boolean on_progress was called for it
 
 ---@class riskscreen.MapWorker
 ---@field task riskscreen.Task
@@ -155,14 +154,12 @@ local function fill(run)
   end
 end
 
--- Tells the progress with the next result counted in.
-local function tell_progress(run, is_failure)
-  local done, failed = run.reported + 1, run.failed + (is_failure and 1 or 0)
-  local elapsed = run.runtime.now() - run.started
+local function tell_progress(run)
+  local done, elapsed = run.reported, run.runtime.now() - run.started
   local rate = elapsed > 0 and done / elapsed or 0
   local left = run.total and math.max(0, run.total - done)
   local eta = left and (left == 0 and 0 or rate > 0 and left / rate) or nil
-  run.settings.on_progress(done, failed, rate, eta)
+  run.settings.on_progress(done, run.failed, rate, eta)
 end
 
 -- Counts failures, and stops the run after too many in a row. An invalid item says nothing about the service: it
@@ -201,22 +198,15 @@ local function report(run, entry)
   if entry.task then
     value, err, extra = results_of(run, entry.task)
   end
-  if run.settings.on_progress and not entry.told then
-    -- An error of on_progress must not lose the result: the next call returns it.
-    entry.told = true
-    local reported = run.reported
-    tell_progress(run, value == nil)
-    if run.reported ~= reported then
-      -- While on_progress waited, another task has taken the result.
-      return M.next(run)
-    end
-  end
   run.results[entry.position % run.window] = nil
   run.reported = run.reported + 1
   if value ~= nil then
     run.failures = 0
   else
     count_failure(run, err)
+  end
+  if run.settings.on_progress then
+    tell_progress(run)
   end
   return run.present(entry.index, value, err, entry.item, extra)
 end

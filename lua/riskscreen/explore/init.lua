@@ -96,7 +96,7 @@ M.options = {
     "How many schedules are then drawn at random, with any number of faults."
   ),
   build.count("seed", "", 1, 0, MOST, "The seed of these."),
-  build.callback("on_progress", "on_progress(explored): called now and then, with `schedules`, `faults`, `random`."),
+  build.notice("on_progress", "on_progress(explored): called now and then, with `schedules`, `faults`, `random`."),
 }
 
 -- The checked plan. Misuse raises at the caller of the public function.

@@ -42,7 +42,7 @@ M.split_call = tables.concat({ build.concurrency("requests", nil, "Maximum of it
 M.map = {
   build.concurrency("items", 32, "Maximum at a time."),
   build.flag("ordered", true, "Results in the source's order, or as they finish."),
-  build.callback("on_progress", "Called for each result: on_progress(done, failed, rate, eta)."),
+  build.notice("on_progress", "Called for each result: on_progress(done, failed, rate, eta)."),
   build.count("total", "items", nil, 0, MAX_ITEMS, "Number of items, for the eta; the length of a list is known."),
   build.count("stop_after_failures", "failures", nil, 1, MAX_ITEMS, "Failures in a row after which the run stops."),
 }

@@ -7,6 +7,7 @@ local check = require "riskscreen.options.check"
 local digest = require "riskscreen.address.digest"
 local entries = require "riskscreen.queue.entries"
 local errors = require "riskscreen.errors"
+local guard = require "riskscreen.util.guard"
 local json = require "riskscreen.json"
 local kept = require "riskscreen.json.kept"
 local redis = require "riskscreen.redis"
@@ -259,7 +260,7 @@ end
 local function add_run(self, name, read, on_progress)
   local totals = { rows = 0, added = 0, invalid = 0 }
   local run = { name = name, row = 0, digest = "", last = "", known = 0, batch = {}, totals = totals }
-  run.on_progress = on_progress
+  run.on_progress = on_progress and guard.notice("on_progress", on_progress)
   local err, input = ask_last(self, run), true
   while input ~= nil and not err do
     input = read()

@@ -67,6 +67,19 @@ describe_if("a queue in Redis", function()
     end
   end
 
+  it("adds every input though on_progress raises", function()
+    local stderr, told = io.stderr, {}
+    io.stderr = { write = function() end } -- luacheck: ignore 122
+    finally(function()
+      io.stderr = stderr -- luacheck: ignore 122
+    end)
+    local totals = queue:add("file", inputs_of(1200), function(so_far)
+      told[#told + 1] = so_far.added
+      error "the display is gone"
+    end)
+    assert.same({ 1200, 3, 1200 }, { totals.added, #told, told[3] })
+  end)
+
   it("gives every input one result, and asks once for addresses that come several times", function()
     assert.same({ rows = 1200, added = 1200, invalid = 0 }, queue:add("file", inputs_of(1200, 700)))
     assert.equal(1200, work())
