@@ -33,6 +33,10 @@ describe("riskscreen repl", function()
     assert.equal("3\n", answers "for _ = 1, 1 do\nx = 3\nend\nx\n")
   end)
 
+  it("says what the input lacks where it ends within a statement", function()
+    assert.matches("^1\nstdin:%d+: .* near [^\n]*<eof>[^\n]*\n$", answers "1\nprint(\n")
+  end)
+
   it("goes on after an error", function()
     assert.matches("^stdin:1: [^\n]+\n[^\n]*boom\n2\n$", answers "x y\nerror 'boom'\n1 + 1\n")
   end)

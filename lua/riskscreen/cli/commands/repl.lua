@@ -25,7 +25,7 @@ local function run(context)
   rawset(_G, "riskscreen", require "riskscreen")
   rawset(_G, "client", client)
   context:tell(GREETING:format(source and "the sandbox" or "the service"))
-  local lines = ""
+  local lines, message = "", nil
   while true do
     if prompt then
       world.out:write(lines == "" and "> " or ">> ")
@@ -33,11 +33,14 @@ local function run(context)
     end
     local line = world.input:read()
     if not line then
+      if lines ~= "" then
+        world.out:write(text.printable(message), "\n")
+      end
       return status.done
     end
     lines = lines .. line .. "\n"
     -- An expression is printed, as Lua's own prompt does.
-    local chunk, message = compile("return " .. lines, "=stdin"), nil
+    local chunk = compile("return " .. lines, "=stdin")
     if not chunk then
       chunk, message = compile(lines, "=stdin")
     end
