@@ -216,6 +216,15 @@ describe("riskscreen kyt", function()
     assert.matches("the transaction was submitted: kyt wait sandbox%-request%-%d+\n", output)
   end)
 
+  it("says how a shell sets where results are asked for", function()
+    for _, verb in ipairs { "screen " .. HASH .. " -n eth", "wait sandbox-request-000001" } do
+      local without = "env -u RISKSCREEN_ENDPOINTS_KYT_RESULT_METHOD -u RISKSCREEN_ENDPOINTS_KYT_RESULT_PATH "
+      local output, status = shell(without .. "riskscreen kyt " .. verb)
+      assert.equal(3, status)
+      assert.matches("riskscreen config set endpoints.kyt_result.method GET", output, 1, true)
+    end
+  end)
+
   it("says that the default policy has no rule about scores, and is unknown", function()
     local output, status = shell(("riskscreen kyt screen %s -n eth"):format(HASH))
     assert.equal(3, status)

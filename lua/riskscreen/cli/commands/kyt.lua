@@ -2,6 +2,7 @@
 
 local columns_of = require("riskscreen.cli.output").columns
 local decision_record = require "riskscreen.cli.decision_record"
+local errors = require "riskscreen.errors"
 local operations = require "riskscreen.interface.operations"
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
@@ -15,6 +16,10 @@ local HASH = "0x5f16ca1b3b1b6b3d6c9b4b0a4c1bb9e1ae77e42a4f6a6bd9f8b6a4a5b2f5d3c1
 
 local NO_SCORE_POLICY = "the result has scores, and the default policy has no rule about them: give --policy FILE, "
   .. "whose Lua code returns riskscreen.score_policy { … }"
+
+local NO_RESULTS = "say where results are asked for, as you were told: riskscreen config set "
+  .. "endpoints.kyt_result.method GET, and endpoints.kyt_result.path PATH; or receive them with "
+  .. "riskscreen webhook listen"
 
 local submission = operations.by_name.screenTransaction
 
@@ -56,6 +61,8 @@ local function decide(context, network, ask)
   local result, other = ask(client)
   if not policy and result and result.maxScore and not result.risks then
     context:warn(NO_SCORE_POLICY)
+  elseif not result and errors.is(other) and other.kind == "unsupported" then
+    context:warn(NO_RESULTS)
   end
   policy = policy or policies.new()
   local id = result and result.requestId
