@@ -36,7 +36,10 @@ local MAX_REMEMBERED = 10000000
 ---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 
 local all_options = tables.concat({
-  build.required { name = "source", type = "any", doc = "The addresses to screen." },
+  build.required(
+    { name = "source", type = "any", doc = "The addresses to screen." },
+    " (got nil; if it comes from io.open, can the file be read?)"
+  ),
   build.count(
     "remember",
     "pairs",

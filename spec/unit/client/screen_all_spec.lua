@@ -630,7 +630,7 @@ describe("misuse of screen_all", function()
   end
 
   it("raises at the caller's line", function()
-    raises("source is required", { network = "eth" })
+    raises("source is required (got nil; if it comes from io.open, can the file be read?)", { network = "eth" })
     raises("source must be a list", { source = { "a", nil, "b" } })
     raises("source must be a list, a function or an open file", { source = "addresses.txt" })
     raises("concurrency must be between", { source = {}, concurrency = 0 })
