@@ -123,10 +123,11 @@ local function pieces_of(handle, file)
   end
 end
 
--- A reader that has at least `count` bytes before it, and those bytes.
+-- A reader that has at least `count` bytes before it, and those bytes. They tell the kind of a text however its pieces
+-- come: more than blanks.
 local function peek(read, count)
   local pieces, size, problem = {}, 0, nil
-  while size < count do
+  while size < count or size < PIECE and not table.concat(pieces):find "[^%s\239\187\191]" do
     local piece
     piece, problem = read()
     if not piece then

@@ -251,6 +251,20 @@ describe("a file of rows", function()
     assert.is_true(os.clock() - before < 20)
   end)
 
+  it("has one kind, however its bytes come", function()
+    local content = ('\239\187\191 \n\n   \n{"address":"%s"}\n'):format(A)
+    for size = 1, #content do
+      local from = 1 - size
+      local pipe = {
+        read = function()
+          from = from + size
+          return from <= #content and content:sub(from, from + size - 1) or nil
+        end,
+      }
+      assert.equal(A, assert(rows.open(pipe, { name = "F" })):next().address)
+    end
+  end)
+
   it("gives back any fields, in pieces of any size", function()
     local numbers = random.new(20)
     local parts = { "a", '"', ",", ";", "\n", "\r\n", "é", " ", "\0" }
