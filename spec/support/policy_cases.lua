@@ -258,7 +258,8 @@ return function(random)
     for _ = 1, random.integer(3) - 1 do
       local number = pick { "1", "2" }
       local name = optional(pick { "The List", "the-list", "Third" }, 8)
-      local one = { strategyNo = number, strategyName = name, score = field(SCORES, 6) }
+      local own_number = chance(20) and pick { "1", "2", json.null } or number
+      local one = { strategyNo = own_number, strategyName = name, score = field(SCORES, 6) }
       one.details = optional(list(detail, 2), 8)
       made[number] = chance(40) and pick { json.null, "one" } or one
     end

@@ -189,7 +189,7 @@ local function reason_of(self, results, risk, by_source)
   case.unrecognised = unrecognised(self.recognised, risk)
   case.risk = type(risk) == "table" and risk or {}
   reason, degraded = evaluate.case(self.rules, case)
-  if by_type and enums.has("risk_type", risk.riskType) and not reason.error then
+  if by_type and enums.has("risk_type", risk.riskType) then
     by_type[risk.riskType] =
       { action = reason.action, message = reason.message, rule = reason.rule, degraded = degraded }
   end

@@ -231,6 +231,26 @@ describe("the client option extend", function()
     assert.same({ "unknown", 0 }, { screen({ network = { "sonic" } }, "scam", "sonic", nil, request) })
   end)
 
+  it("asks for every lookup of a network that was added", function()
+    local function transport(request)
+      local is_risk = request.target:find("/risk", 1, true)
+      local data = is_risk and { address = EVM, network = "sonic", risks = json.empty_array() }
+        or { { frozenBalance = "5", destroyedBalance = "0" } }
+      return recorder.reply(200, { success = true, code = 1, data = data })
+    end
+    local client = riskscreen.new {
+      transport = transport,
+      access_key = "key-of-extend",
+      extend = { network = { sonic = "eth" } },
+      policy = riskscreen.policy {
+        not_offered = "skip",
+        rules = { { frozen = true, action = "block" }, { no_risk = true, action = "allow" } },
+      },
+    }
+    local decision = client:screen { address = EVM, network = "sonic" }
+    assert.same({ "block", nil }, { decision.action, decision.not_offered })
+  end)
+
   it("lets raw calls name them", function()
     local transport, requests = recorder.new(answer "scam")
     local client = riskscreen.new {

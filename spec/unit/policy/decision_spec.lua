@@ -1,5 +1,7 @@
 local decision = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
+local policies = require "riskscreen.policy"
+local sandbox = require "riskscreen.sandbox"
 
 local function reason(action, message)
   return { action = action, message = message or action }
@@ -10,6 +12,15 @@ local function made(fields)
   fields.reasons = fields.reasons or { reason(fields.action, "rule 1 matches high / hack") }
   return decision.new(fields)
 end
+
+describe("a decision about what the sandbox answered", function()
+  it("says so, and one about an answer of the service does not", function()
+    local client, address = sandbox.client {}, sandbox.scenario("clean-eth").address
+    local of_sandbox = policies.new():decide(client.kya:risk { address = address, network = "eth" })
+    assert.same({ "allow", "sandbox" }, { of_sandbox.action, of_sandbox.source })
+    assert.is_nil(policies.new():decide({ risks = {} }, { status = 200 }).source)
+  end)
+end)
 
 describe("a decision", function()
   it("has every flag and its elapsed time by default", function()

@@ -72,7 +72,7 @@ describe("a policy of score thresholds", function()
     { "whose strategies are a list", { dirData = { ["in"] = { strategy("1", "5") }, out = {} } } },
     { "with a strategy that is null", { dirData = { ["in"] = { ["1"] = json.null }, out = {} } } },
     { "with a strategy that is a number", { dirData = { ["in"] = { ["1"] = 5 }, out = {} } } },
-    { "with a strategy under another number", { dirData = { ["in"] = { ["2"] = strategy("1", "5") }, out = {} } } },
+    { "with a strategy under another number", { dirData = { ["in"] = { ["2"] = strategy("1", "1") }, out = {} } } },
     { "with a strategy that scores more than the maximum", with("in", strategy("1", "95")) },
     { "whose score is negative", { maxScore = "-5" } },
     { "whose score is hardly negative", { maxScore = "-0.001" } },
@@ -148,6 +148,14 @@ describe("a policy of score thresholds", function()
     assert.equal("allow", strict:decide(result("1", { risks = json.empty_array() })).action)
     assert.equal("block", strict:decide(result "85").action)
     assert.is_false(strict:decide(result "85").degraded)
+  end)
+
+  it("is degraded where the policy for the risks is", function()
+    local risks = policies.new { rules = { { unrecognised = true, action = "allow" } } }
+    local decision = score_policy
+      .new({ rules = thresholds, risks = risks })
+      :decide(result("1", { risks = { { riskLevel = "new", riskType = "new" } } }))
+    assert.same({ "allow", true }, { decision.action, decision.degraded })
   end)
 
   it("does not need the directions when no rule is about them", function()
