@@ -10,8 +10,7 @@
 
 #define DEFAULT_MAX_REPLY ((int64_t)64 << 20) /* bytes */
 #define MAX_REPLY_LIMIT   ((double)((int64_t)1 << 30))
-#define MAX_ARGUMENTS     1048576 /* of one command; Redis refuses more */
-#define STACK_NEEDED      8       /* slots for one level of a reply */
+#define STACK_NEEDED      8 /* slots for one level of a reply */
 
 struct values {
     const char *host, *path;
@@ -91,29 +90,17 @@ static int connection_step(lua_State *L) {
     return 3;
 }
 
-/* connection:send(command): the number of bytes of all commands before this one. The command is a list of strings. */
+/* connection:send(bytes, count): the number of bytes of all commands before these, which are `count`. */
 static int connection_send(lua_State *L) {
     struct rsc_redis_connection *connection = check_connection(L);
-    luaL_checktype(L, 2, LUA_TTABLE);
-    size_t count = lua_rawlen(L, 2), bytes = 0, length;
-    luaL_argcheck(L, count >= 1 && count <= MAX_ARGUMENTS, 2, "a command has 1 to 1048576 arguments");
-    for (size_t i = 1; i <= count; i++) {
-        lua_rawgeti(L, 2, (int)i);
-        luaL_argcheck(L, lua_type(L, -1) == LUA_TSTRING, 2, "a command is a list of strings");
-        bytes += lua_rawlen(L, -1);
-        lua_pop(L, 1);
-    }
+    size_t size;
+    const char *bytes = luaL_checklstring(L, 2, &size);
+    lua_Integer count = luaL_checkinteger(L, 3);
+    luaL_argcheck(L, count >= 1, 3, "there is at least one command");
     uint64_t before = connection->queued_total;
-    int status = rsc_redis_reserve(connection, count, bytes);
+    int status = rsc_redis_send(connection, bytes, size, (size_t)count);
     if (status != RSC_OK) {
         return luaL_error(L, status == RSC_ERROR_LIMIT ? "too many bytes wait to be sent" : "not enough memory");
-    }
-    rsc_redis_begin(connection, count);
-    for (size_t i = 1; i <= count; i++) {
-        lua_rawgeti(L, 2, (int)i);
-        const char *text = lua_tolstring(L, -1, &length);
-        rsc_redis_argument(connection, text, length);
-        lua_pop(L, 1);
     }
     lua_pushnumber(L, (lua_Number)before);
     return 1;

@@ -14,7 +14,6 @@
 
 #define READ_SIZE      16384             /* bytes of one read */
 #define READS_MAX      64                /* reads of one step */
-#define NUMBER_MAX     ((size_t)32)      /* bytes of "$", a decimal size_t and a line end */
 #define COMMANDS_LIMIT ((size_t)1 << 30) /* bytes of commands that wait to be written */
 #define OUT_KEPT       ((size_t)1 << 16) /* bytes of an empty buffer that is kept */
 
@@ -166,34 +165,13 @@ static int finish_connect(struct rsc_redis_connection *connection) {
 
 /* Commands */
 
-int rsc_redis_reserve(struct rsc_redis_connection *connection, size_t count, size_t bytes) {
-    if (count > (SIZE_MAX - bytes) / (2 * NUMBER_MAX) - 1) {
-        return RSC_ERROR_LIMIT;
+int rsc_redis_send(struct rsc_redis_connection *connection, const char *commands, size_t size, size_t count) {
+    int status = rsc_buffer_append(&connection->out, commands, size);
+    if (status == RSC_OK) {
+        connection->queued_total += size;
+        connection->expected += count;
     }
-    return rsc_buffer_reserve(&connection->out, bytes + (count + 1) * 2 * NUMBER_MAX);
-}
-
-static void append(struct rsc_redis_connection *connection, const char *bytes, size_t size) {
-    /* The caller has reserved the room. */
-    (void)rsc_buffer_append(&connection->out, bytes, size);
-    connection->queued_total += size;
-}
-
-static void append_number(struct rsc_redis_connection *connection, char mark, size_t number) {
-    char line[NUMBER_MAX];
-    int length = snprintf(line, sizeof line, "%c%zu\r\n", mark, number);
-    append(connection, line, (size_t)length);
-}
-
-void rsc_redis_begin(struct rsc_redis_connection *connection, size_t count) {
-    append_number(connection, '*', count);
-    connection->expected++;
-}
-
-void rsc_redis_argument(struct rsc_redis_connection *connection, const char *text, size_t length) {
-    append_number(connection, '$', length);
-    append(connection, text, length);
-    append(connection, "\r\n", 2);
+    return status;
 }
 
 static int write_commands(struct rsc_redis_connection *connection) {

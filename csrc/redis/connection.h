@@ -68,12 +68,8 @@ bool rsc_redis_wants_write(const struct rsc_redis_connection *connection);
 /* Whether rsc_redis_step has work even if the socket is not ready. */
 bool rsc_redis_due(const struct rsc_redis_connection *connection);
 
-/* Reserves room for a command of `count` arguments with `bytes` in all. Returns a status of rsc_buffer_reserve. */
-int rsc_redis_reserve(struct rsc_redis_connection *connection, size_t count, size_t bytes);
-
-/* Adds the head of a command, and then each argument. After rsc_redis_reserve they cannot fail. */
-void rsc_redis_begin(struct rsc_redis_connection *connection, size_t count);
-void rsc_redis_argument(struct rsc_redis_connection *connection, const char *text, size_t length);
+/* Queues the bytes of `count` commands. Returns a status of rsc_buffer_append: all of them, or none. */
+int rsc_redis_send(struct rsc_redis_connection *connection, const char *commands, size_t size, size_t count);
 
 /* Connects, reads and writes without waiting. When the connection fails, the state becomes RSC_REDIS_CLOSED, and
  * `error` says why. Complete replies stay until they are taken, and the socket until rsc_redis_close. */

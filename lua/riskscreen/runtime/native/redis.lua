@@ -2,6 +2,7 @@
 -- Their commands are written together, and the replies come in the order of the commands.
 
 local optional = require "riskscreen.util.optional"
+local redis_commands = require "riskscreen.runtime.redis_commands"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local tasks = scheduler.tasks
@@ -124,18 +125,14 @@ function Connection:pipeline(commands, timeout)
   if self.failure then
     return nil, failed(self.failure.kind, self.failure.message, false)
   end
-  local exchange = { count = #commands, replies = {}, signal = tasks.signal(), begins = math.huge }
-  self.exchanges[self.last + 1] = exchange
-  self.last = self.last + 1
-  for _, command in ipairs(commands) do
-    local queued, begins = pcall(self.core.send, self.core, command)
-    if not queued then
-      -- The replies to the commands before this one would go to later exchanges.
-      self:fail("network", tostring(begins))
-      return nil, exchange.failure
-    end
-    exchange.begins = math.min(exchange.begins, begins)
+  local exchange = { count = #commands, replies = {}, signal = tasks.signal() }
+  local queued, begins = pcall(self.core.send, self.core, table.concat(redis_commands.pieces(commands)), #commands)
+  if not queued then
+    return nil, failed("network", tostring(begins), false)
   end
+  exchange.begins = begins
+  self.last = self.last + 1
+  self.exchanges[self.last] = exchange
   local replied = self.replied
   exchange.signal:wait(timeout)
   if #exchange.replies == exchange.count then

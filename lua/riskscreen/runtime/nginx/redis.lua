@@ -1,5 +1,7 @@
 -- Connections to Redis over cosockets, for riskscreen.redis. It speaks RESP2 itself: lua-resty-redis does not limit the
 -- size of a reply.
+local redis_commands = require "riskscreen.runtime.redis_commands"
+
 local ngx = _G.ngx
 local byte, find, sub = string.byte, string.find, string.sub
 local ceil, floor, min = math.ceil, math.floor, math.min
@@ -28,20 +30,6 @@ end
 
 local function milliseconds(seconds)
   return ceil(min(seconds, 86400) * 1000)
-end
-
-local function add(pieces, count, arguments)
-  count = count + 1
-  pieces[count] = ("*%d\r\n"):format(#arguments)
-  for index = 1, #arguments do
-    local argument = arguments[index]
-    if type(argument) == "number" then
-      argument = ("%.0f"):format(argument)
-    end
-    pieces[count + 1], pieces[count + 2], pieces[count + 3] = "$" .. #argument .. "\r\n", argument, "\r\n"
-    count = count + 3
-  end
-  return count
 end
 
 local function protocol(message)
@@ -166,13 +154,9 @@ function Connection:pipeline(commands, timeout)
   if not socket then
     return nil, failure_of("the connection is closed", false)
   end
-  local pieces, count = {}, 0
-  for index = 1, #commands do
-    count = add(pieces, count, commands[index])
-  end
   local wait = milliseconds(timeout)
   socket:settimeouts(milliseconds(settings.connect_timeout), wait, wait)
-  local sent, message = socket:send(pieces)
+  local sent, message = socket:send(redis_commands.pieces(commands))
   if not sent then
     self:close()
     return nil, failure_of(message, true)
