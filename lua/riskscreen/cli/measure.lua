@@ -1,175 +1,217 @@
 -- riskscreen doctor --assumptions: asks the service what the interface leaves open.
 
+local addresses = require "riskscreen.address"
 local assumptions = require "riskscreen.sandbox.assumptions"
+local calls = require "riskscreen.call"
 local json = require "riskscreen.json"
 local operations = require("riskscreen.interface.operations").by_name
 local tables = require "riskscreen.util.tables"
 
 local LARGE_PAGE = 1000 -- items; longer than any page that a service is likely to give
+local LONGEST_TEXT = 40 -- bytes of a text that is shown
 local NETWORK = "eth"
 local CLEAN = "0x00000000000000000000000000000000DeaDBeef" -- with capital letters, to see their case in the answer
 local SECOND = "0x000000000000000000000000000000000000dEaD"
 local SPENT = {} -- raised where the budget is used up
+local OF_ANOTHER_FORM = "the answer is of another form"
 
 ---@class riskscreen.cli.Measurement
 ---@field private client riskscreen.Client
----@field private given table address, risky_address, request_id
+---@field private given table address, risky_address, request_id, write
 ---@field seen table<string, any> what the service does, by assumption
 ---@field reasons table<string, string> why the rest is not known
 ---@field sent integer requests
 local Measurement = {}
 Measurement.__index = Measurement
 
-function Measurement:spend()
-  if self.sent >= self.budget then
-    error(SPENT, 0)
-  end
-  self.sent = self.sent + 1
+-- The reason of a failure for a table that others will read: the service may have put an address into its message.
+local function reason_of(err)
+  local status, code = err.status and ", HTTP " .. err.status or "", err.code and ", code " .. tostring(err.code) or ""
+  return err.kind == "unsupported" and err.message or err.kind .. status .. code
 end
 
--- The body of an answer, with its nulls; or nil and the error.
+-- A value of an answer; or nil, a reason and the error.
+local function answered(answer, err)
+  if answer == nil then
+    return nil, reason_of(err), err
+  end
+  return type(answer) == "table" and answer or {}
+end
+
+function Measurement:spend()
+  return self.sent < self.budget or error(SPENT, 0)
+end
+
+-- The body of an answer, with its nulls.
 function Measurement:ask(name, query, body)
   self:spend()
   local operation = operations[name]
-  local options = { query = query, body = body, keep_null = true, retry = operation.http == "GET" and false or nil }
-  return self.client:request(operation.http, operation.path, options)
+  local options = { query = query, body = body, keep_null = true, retry = false }
+  return answered(self.client:request(operation.http, operation.path, options))
 end
 
+-- Notes what the service does, unless it is a text that may hold an address or the key, or is none of this assumption.
 function Measurement:settle(name, value, reason)
-  if value == nil then
-    self.reasons[name] = reason
-  else
+  local shown, wanted = tostring(value), assumptions.by_name[name].values[1]
+  local is_shown = type(value) == type(wanted)
+    and #shown <= LONGEST_TEXT
+    and shown:find "^%w[%w _.-]*$"
+    and not addresses.networks_of(shown, "format")[1]
+    and self.hide_key(shown) == shown
+  if value ~= nil and is_shown then
     self.seen[name] = value
+  else
+    self.reasons[name] = value ~= nil and OF_ANOTHER_FORM or reason
   end
+end
+
+local function list_of(value)
+  return type(value) == "table" and value or {}
+end
+
+-- The tables of a list.
+local function records_of(answer)
+  local records = {}
+  for _, record in ipairs(list_of(answer and answer.data)) do
+    records[#records + 1] = type(record) == "table" and record or nil
+  end
+  return records
 end
 
 -- Whether the service found the request invalid, with whichever HTTP status.
 local function is_refusal(err)
-  return err.kind == "bad_request" or err.kind == "api"
+  return err ~= nil and (err.kind == "bad_request" or err.kind == "api")
 end
 
--- The payload of a lookup of the clean address; without one the assumptions stay open.
-function Measurement:lookup(name, ...)
-  local answer, err = self:ask(name, { address = self.given.address, network = NETWORK })
-  if answer == nil then
-    for _, assumption in ipairs { ... } do
-      self.reasons[assumption] = err.message
-    end
+-- By probe. `what` is what the address must not have, `empty` the name of an empty value that is no list.
+local lookups = {
+  risk = { name = "getAddressRisk", field = "risks", assumption = "empty_risks", what = "risks" },
+  entity = {
+    name = "getAddressEntity",
+    field = "entity",
+    assumption = "absent_entity",
+    empty = "empty",
+    what = "an owner",
+  },
+  counterparties = {
+    name = "getAddressCounterparties",
+    field = "opponents",
+    assumption = "empty_opponents",
+    what = "counterparties",
+  },
+  freezes = { name = "getAddressFreezeEvents", assumption = "empty_freeze_events", what = "freeze events" },
+}
+
+-- Asks about the clean address, and settles the form of an empty value. Returns the record.
+function Measurement:lookup(probe)
+  local lookup = lookups[probe]
+  local answer, reason = self:ask(lookup.name, { address = self.given.address, network = NETWORK })
+  if not answer then
+    return nil, reason
+  elseif lookup.field and type(answer.data) ~= "table" then
+    return nil, OF_ANOTHER_FORM
   end
-  return answer
+  local value = answer.data
+  if lookup.field then
+    value = value[lookup.field]
+  end
+  local form = value == nil and "absent" or value == json.null and "null"
+  form = form or type(value) == "table" and next(value) == nil and (lookup.empty or "list") or nil
+  reason = ("the address has %s: name another one with --address"):format(lookup.what)
+  self:settle(lookup.assumption, form, type(value) == "table" and reason or OF_ANOTHER_FORM)
+  return answer.data
 end
 
--- The form in which a list is empty, or nil.
-local function form_of(value)
-  return value == nil and "absent" or value == json.null and "null" or value[1] == nil and "list" or nil
-end
-
+-- By name. A probe returns the reason why it has settled nothing.
 local probes = {}
 
+for name in pairs(lookups) do
+  probes[name] = function(measured)
+    return select(2, measured:lookup(name))
+  end
+end
+
 function probes.risk(measured)
-  local answer = measured:lookup("getAddressRisk", "empty_risks", "answered_address", "answered_network")
-  if not answer then
-    return
+  local record, reason = measured:lookup "risk"
+  if not record then
+    return reason
   end
-  local record, asked = answer.data, measured.given.address
-  local spellings = { [asked:lower()] = "lower case", [asked] = "as asked" }
-  local spelling = asked ~= asked:lower() and spellings[record.address] or nil
-  measured:settle("empty_risks", form_of(record.risks), "the address has risks: name another one with --address")
-  measured:settle("answered_address", spelling, "the address has no capital letter, or came back in a third spelling")
+  local asked = measured.given.address
+  local spelling = record.address == asked and "as asked" or record.address == asked:lower() and "lower case" or nil
+  spelling = asked ~= asked:lower() and spelling or nil
+  reason = "the address has no capital letter, or came back in a third spelling"
+  measured:settle("answered_address", spelling, reason)
   measured:settle("answered_network", record.network, "the answer has no network")
-end
-
-function probes.entity(measured)
-  local answer = measured:lookup("getAddressEntity", "absent_entity")
-  if answer then
-    local form = form_of(answer.data.entity)
-    form = form == "list" and (next(answer.data.entity) == nil and "empty" or nil) or form
-    measured:settle("absent_entity", form, "the address has an owner: name another one with --address")
-  end
-end
-
-function probes.counterparties(measured)
-  local answer = measured:lookup("getAddressCounterparties", "empty_opponents")
-  if answer then
-    local form = form_of(answer.data.opponents)
-    measured:settle("empty_opponents", form, "the address has counterparties: name another one with --address")
-  end
-end
-
-function probes.freezes(measured)
-  local answer = measured:lookup("getAddressFreezeEvents", "empty_freeze_events")
-  if answer then
-    measured:settle("empty_freeze_events", form_of(answer.data), "the address has freeze events: use another --address")
-  end
 end
 
 function probes.provider(measured)
   local risky = measured.given.risky_address
   if not risky then
-    measured.reasons.provider = "name an address with risks: --risky-address"
-    return
+    return "name an address with risks: --risky-address"
   end
-  local answer, err = measured:ask("getAddressRisk", { address = risky, network = NETWORK })
+  local answer, reason = measured:ask("getAddressRisk", { address = risky, network = NETWORK })
   local source
-  for _, risk in ipairs(answer and type(answer.data.risks) == "table" and answer.data.risks or {}) do
-    if risk.riskSource ~= "Community" and risk.riskSource ~= "User-Defined" then
-      source = risk.riskSource
+  for _, risk in ipairs(answer and list_of(list_of(answer.data).risks) or {}) do
+    local its_source = list_of(risk).riskSource
+    if its_source ~= "Community" and its_source ~= "User-Defined" then
+      source = its_source
     end
   end
-  measured:settle("provider", source, err and err.message or "no risk of the address is of the service's own")
+  measured:settle("provider", source, reason or "no risk of the address is of the service's own")
 end
 
 -- The second address twice: the answer reads differently from both ends.
 function probes.bulk(measured)
-  local first, second = measured.given.address, SECOND
-  local body = { addresses = { first, second, second }, network = NETWORK }
-  local answer, err = measured:ask("listAddressEntities", nil, body)
+  local first, second = measured.given.address:lower(), SECOND:lower()
+  local body = { addresses = { measured.given.address, SECOND, SECOND }, network = NETWORK }
+  local answer, reason = measured:ask("listAddressEntities", nil, body)
   local places, times = {}, 0
-  for index, record in ipairs(answer and answer.data or {}) do
-    local address = record.address:lower()
-    places[address], times = places[address] or index, times + (address == second:lower() and 1 or 0)
+  for index, record in ipairs(records_of(answer)) do
+    local address = tostring(record.address):lower()
+    places[address], times = places[address] or index, times + (address == second and 1 or 0)
   end
-  local one, other = places[first:lower()], places[second:lower()]
-  local reason = err and err.message or "the answer lacks an address"
+  local one, other = places[first], places[second]
+  reason = reason or "the answer lacks an address"
   measured:settle("bulk_order", one and other and (one < other and "as asked" or "another") or nil, reason)
   measured:settle("bulk_repeats", ({ "once", "twice" })[times], reason)
 end
 
 function probes.whitelist(measured)
-  local answer, err = measured:ask "listWhitelistAddresses"
-  local pagination = answer and answer.pagination or {}
-  local reason = err and err.message or "the answer has no pagination"
-  measured:settle("first_page", pagination.current_page, reason)
-  measured:settle("page_length", pagination.per_page, reason)
+  local answer, reason = measured:ask "listWhitelistAddresses"
+  local pagination = list_of(answer and answer.pagination)
+  measured:settle("first_page", pagination.current_page, reason or "the answer has no pagination")
+  measured:settle("page_length", pagination.per_page, reason or "the answer has no pagination")
 end
 
 function probes.blacklist(measured)
-  local answer, err = measured:ask("listBlacklistAddresses", { pageSize = LARGE_PAGE })
-  if not answer and not is_refusal(err) then
-    measured.reasons.longer_page, measured.reasons.largest_page = err.message, err.message
-    return
-  end
-  local cut = answer and answer.pagination.per_page ~= LARGE_PAGE and "cut"
-  measured:settle("longer_page", not answer and "refused" or cut or nil, ("%d items are taken"):format(LARGE_PAGE))
-  for _, size in ipairs(answer and {} or { 100, 50, 20 }) do
-    answer, err = measured:ask("listBlacklistAddresses", { pageSize = size })
-    if answer then
+  local answer, reason, err
+  for index, size in ipairs { LARGE_PAGE, 100, 50, 20 } do
+    answer, reason, err = measured:ask("listBlacklistAddresses", { pageSize = size })
+    if not is_refusal(err) then
       break
+    elseif index == 1 then
+      measured:settle("longer_page", "refused")
     end
   end
-  measured:settle("largest_page", answer and answer.pagination.per_page, err and err.message)
+  local length = list_of(answer and answer.pagination).per_page
+  reason = reason or "the answer has no pagination"
+  measured:settle("largest_page", length, reason)
+  if not measured.seen.longer_page then
+    local is_cut = measured.seen.largest_page and length < LARGE_PAGE
+    measured:settle("longer_page", is_cut and "cut" or nil, length and LARGE_PAGE .. " items are taken" or reason)
+  end
 end
 
 function probes.invalid(measured)
-  local answer, err = measured:ask("getAddressRisk", { network = NETWORK })
-  local status = not answer and is_refusal(err) and err.status or nil
-  measured:settle("invalid_status", status, answer and "a lookup without an address was answered" or err.message)
+  local _, reason, err = measured:ask("getAddressRisk", { network = NETWORK })
+  local status = is_refusal(err) and err.status or nil
+  measured:settle("invalid_status", status, reason or "a lookup without an address was answered")
 end
 
 -- The days of usage records, sorted, and whether they are of single operations.
 local function days_of(answer)
   local days, by_operation = {}, false
-  for _, record in ipairs(answer and answer.data or {}) do
+  for _, record in ipairs(records_of(answer)) do
     days[tostring(record.time):sub(1, 10)] = true
     by_operation = by_operation or record.methodName ~= nil
   end
@@ -186,39 +228,37 @@ local function is_monthly(days)
   return days[1] ~= nil
 end
 
--- The name that a service takes which refuses unknown ones: asked for one by one.
-local function taken_name(measured, name, value)
+local NO_NAME = "the service takes none of the names that were tried"
+
+-- Settles a name by a service that refuses unknown ones: asks for one by one.
+local function settle_name(measured, name, value)
+  local taken, why = nil, NO_NAME
   for _, candidate in ipairs(assumptions.by_name[name].values) do
-    if measured:ask("getAccountUsage", { [candidate] = value }) then
-      return candidate
+    local answer, reason, err = measured:ask("getAccountUsage", { [candidate] = value })
+    if answer then
+      taken = candidate
+      break
+    elseif not is_refusal(err) then
+      why = reason
     end
   end
+  measured:settle(name, taken, why)
 end
-
-local NO_NAME = "the service takes none of the names that were tried"
 
 -- All names at once, each with a day of its own: the first and the last day of the answer say which names count.
 function probes.dates(measured)
-  local answer, err = measured:ask "getAccountUsage"
-  local days = days_of(answer)
+  local usage, failure = measured:ask "getAccountUsage"
+  local days = days_of(usage)
+  if #days < 6 then
+    return failure or "the account has usage on fewer than six days"
+  end
   local query, starts, ends = {}, {}, {}
   for index = 1, 3 do
     local first, last = days[#days - 6 + index], days[#days - 3 + index]
-    local start_name = assumptions.by_name.start_date.values[index]
-    local end_name = assumptions.by_name.end_date.values[index]
-    if #days >= 6 then
-      query[start_name], query[end_name] = first, last
-      starts[first], ends[last] = start_name, end_name
-    end
+    starts[first], ends[last] = assumptions.by_name.start_date.values[index], assumptions.by_name.end_date.values[index]
+    query[starts[first]], query[ends[last]] = first, last
   end
-  if #days < 6 then
-    local reason = err and err.message or "the account has usage on fewer than six days"
-    for _, name in ipairs { "unknown_name", "start_date", "end_date", "granularity", "group_by" } do
-      measured.reasons[name] = reason
-    end
-    return
-  end
-  answer, err = measured:ask("getAccountUsage", query)
+  local answer, reason, err = measured:ask("getAccountUsage", query)
   if answer then
     local found = days_of(answer)
     measured:settle("unknown_name", "ignored")
@@ -226,12 +266,10 @@ function probes.dates(measured)
     measured:settle("end_date", ends[found[#found]], NO_NAME)
   elseif is_refusal(err) then
     measured:settle("unknown_name", "refused")
-    measured:settle("start_date", taken_name(measured, "start_date", days[#days - 5]), NO_NAME)
-    measured:settle("end_date", taken_name(measured, "end_date", days[#days]), NO_NAME)
-  else
-    measured.reasons.unknown_name, measured.reasons.start_date = err.message, err.message
-    measured.reasons.end_date = err.message
+    settle_name(measured, "start_date", days[#days - 5])
+    settle_name(measured, "end_date", days[#days])
   end
+  return reason
 end
 
 -- Two answers to all names at once, in which each name has another pair of values.
@@ -240,52 +278,51 @@ local CHOICES = { { true, true, false }, { true, false, true } }
 
 function probes.groups(measured)
   if measured.seen.unknown_name == "refused" then
-    measured:settle("granularity", taken_name(measured, "granularity", "month"), NO_NAME)
-    measured:settle("group_by", taken_name(measured, "group_by", "org"), NO_NAME)
+    settle_name(measured, "granularity", "month")
+    settle_name(measured, "group_by", "org")
     return
-  elseif measured.seen.unknown_name == nil then
-    return
+  elseif not measured.seen.unknown_name then
+    return measured.reasons.unknown_name
   end
-  local months, groups = {}, {}
+  local periods, groups = assumptions.by_name.granularity.values, assumptions.by_name.group_by.values
+  local is_period, is_group = {}, {}
   for round, choices in ipairs(CHOICES) do
     local query = {}
     for index, chosen in ipairs(choices) do
-      query[assumptions.by_name.granularity.values[index]] = chosen and "month" or "day"
-      query[assumptions.by_name.group_by.values[index]] = chosen and "org" or "endpoint"
+      query[periods[index]], query[groups[index]] = chosen and "month" or "day", chosen and "org" or "endpoint"
     end
-    local days, by_operation = days_of((measured:ask("getAccountUsage", query)))
-    months[round], groups[round] = is_monthly(days), not by_operation
+    local answer, reason = measured:ask("getAccountUsage", query)
+    local days, by_operation = days_of(answer)
+    if not days[1] then
+      return reason or OF_ANOTHER_FORM
+    end
+    is_period[round], is_group[round] = is_monthly(days), not by_operation
   end
-  local function name_in(name, answers)
-    return assumptions.by_name[name].values[PAIRS[answers[1]][answers[2]]]
-  end
-  measured:settle("granularity", name_in("granularity", months), NO_NAME)
-  measured:settle("group_by", name_in("group_by", groups), NO_NAME)
+  measured:settle("granularity", periods[PAIRS[is_period[1]][is_period[2]]], NO_NAME)
+  measured:settle("group_by", groups[PAIRS[is_group[1]][is_group[2]]], NO_NAME)
 end
 
 function probes.result(measured)
   local id = measured.given.request_id
   if not id then
-    measured.reasons.final_status = "name a transaction that has its result: --request-id"
-    return
+    return "name a transaction that has its result: --request-id"
   end
   measured:spend()
-  local result, err = measured.client:call("getAsynchronousResult", { requestId = id }, { retry = false })
-  local is_final = result and type(result) == "table" and (result.dirData or result.risks or result.maxScore)
-  measured:settle("final_status", is_final and result.status or nil, err and err.message or "the result is pending")
+  local call = { retry = false }
+  local result, reason = answered(measured.client:call("getAsynchronousResult", { requestId = id }, call))
+  local is_final = result and (result.dirData or result.risks or result.maxScore)
+  measured:settle("final_status", is_final and result.status or nil, reason or "the result is pending")
 end
 
 -- An item that the service refuses, by what the interface shows. One that does not refuse it writes it.
 function probes.write(measured)
   if not measured.given.write then
-    measured.reasons.empty_type_status = "this probe writes: --write allows it"
-    return
+    return "this probe writes: --write allows it"
   end
   local item = { address = measured.given.address, risks = { { riskLevel = "high" } } }
-  local answer, err = measured:ask("addBlacklistAddresses", nil, { list = { item }, network = NETWORK })
-  local status = not answer and err.code == 3016 and err.status or nil
-  local written = "the service took the item: remove " .. measured.given.address .. " from the blacklist"
-  measured:settle("empty_type_status", status, answer and written or err and err.message)
+  local _, reason, err = measured:ask("addBlacklistAddresses", nil, { list = { item }, network = NETWORK })
+  local status = err and err.code == 3016 and err.status or nil
+  measured:settle("empty_type_status", status, reason or "the service took the item: remove it from the blacklist")
 end
 
 local M = {}
@@ -297,18 +334,31 @@ local M = {}
 ---@return riskscreen.cli.Measurement
 function M.run(client, given, budget)
   given = tables.merge(given, { address = given.address or CLEAN })
+  local state = calls.state_of(client)
   local self = setmetatable({ client = client, given = given, budget = budget, sent = 0 }, Measurement)
-  self.seen, self.reasons = {}, {}
-  local done = {}
+  self.seen, self.reasons, self.hide_key = {}, {}, state.hide_key
+  local send = state.transport
+  -- Hedges, and requests that are sent again on a new connection, count as well.
+  function state.transport(...)
+    if self.sent >= budget then
+      return nil, { kind = "cancelled", message = "the budget is used up", sent = false }
+    end
+    self.sent = self.sent + 1
+    return send(...)
+  end
+  local results = {}
   for _, assumption in ipairs(assumptions.list) do
-    if not done[assumption.probe] then
-      done[assumption.probe] = true
-      local ok, problem = pcall(probes[assumption.probe], self)
-      if not ok and problem ~= SPENT then
-        error(problem, 0)
-      end
+    local name, probe = assumption.name, assumption.probe
+    results[probe] = results[probe] or { pcall(probes[probe], self) }
+    local ok, reason = results[probe][1], results[probe][2]
+    if not ok and reason ~= SPENT then
+      state.transport = send
+      error(reason, 0)
+    elseif ok and self.seen[name] == nil then
+      self.reasons[name] = self.reasons[name] or reason
     end
   end
+  state.transport = send
   return self
 end
 
@@ -317,21 +367,22 @@ end
 ---@return table[] rows assumption, assumed, seen, result and set
 ---@return table<string, any> profile
 function M.rows(measured)
-  local rows = {}
+  local rows, profile = {}, {}
   for index, assumption in ipairs(assumptions.list) do
-    local seen, assumed = measured.seen[assumption.name], assumption.values[1]
-    local reason = measured.reasons[assumption.name] or "the budget was used up"
-    local is_assumed = seen == assumed or assumption.at_least and seen ~= nil and seen >= assumed
-    local result = seen == nil and "not known" or is_assumed and "as assumed" or "differs"
-    rows[index] = {
-      assumption = assumption.doc,
-      assumed = tostring(assumed),
-      seen = seen ~= nil and tostring(seen) or nil,
-      result = result,
-      set = seen == nil and reason or result == "differs" and assumption.set and assumption.set:format(seen) or nil,
-    }
+    local name, assumed = assumption.name, assumption.values[1]
+    local seen, result, set = measured.seen[name], "differs", nil
+    if seen == nil then
+      result, set = "not known", measured.reasons[name] or "the budget was used up"
+    elseif seen == assumed or assumption.at_least and seen >= assumed then
+      result = "as assumed"
+    else
+      set = assumption.set and assumption.set:format(seen)
+    end
+    seen = seen ~= nil and tostring(seen) or nil
+    rows[index] = { assumption = assumption.doc, assumed = tostring(assumed), seen = seen, result = result, set = set }
+    profile[name] = assumptions.is_possible(assumption, measured.seen[name]) and measured.seen[name] or nil
   end
-  return rows, tables.copy(measured.seen)
+  return rows, profile
 end
 
 return M

@@ -1,6 +1,8 @@
 -- What the interface leaves open and a request can settle: one table for the profile of a sandbox, for the measurement
 -- of the doctor, and for docs/assumptions.md.
 
+local tables = require "riskscreen.util.tables"
+
 ---@class riskscreen.sandbox.Assumption
 ---@field name string a key of a profile
 ---@field doc string what is open
@@ -11,11 +13,7 @@
 ---@field probe string the name of the probe that settles it
 
 local function entry(name, probe, doc, values, more)
-  local assumption = { name = name, probe = probe, doc = doc, values = values }
-  for key, value in pairs(more or {}) do
-    assumption[key] = value
-  end
-  return assumption
+  return tables.merge({ name = name, probe = probe, doc = doc, values = values }, more or {})
 end
 
 local forms = { "list", "null", "absent" }
@@ -77,7 +75,10 @@ for _, assumption in ipairs(M.list) do
   M.by_name[assumption.name] = assumption
 end
 
-local function is_possible(assumption, value)
+---@param assumption riskscreen.sandbox.Assumption
+---@param value any
+---@return boolean whether a profile may have the value
+function M.is_possible(assumption, value)
   for _, known in ipairs(assumption.values) do
     if value == known then
       return true
@@ -100,7 +101,7 @@ function M.complete(given)
     local assumption = M.by_name[name]
     if not assumption then
       return nil, ("has the unknown name '%s'; docs/assumptions.md has the names"):format(tostring(name))
-    elseif not is_possible(assumption, value) then
+    elseif not M.is_possible(assumption, value) then
       local shown = ("%s must be such as %s"):format(name, tostring(assumption.values[1]))
       return nil, ("has a wrong value: %s (got '%s')"):format(shown, tostring(value))
     end

@@ -14,8 +14,10 @@ local empty = {
 
 -- The list, or the form in which the service writes an empty one.
 local function list_in(form, list)
-  local is_empty = type(list) == "table" and #list == 0
-  return is_empty and empty[form] and empty[form]() or not (is_empty and empty[form]) and list or nil
+  if type(list) ~= "table" or #list > 0 or not empty[form] then
+    return list
+  end
+  return empty[form]()
 end
 
 local function subject(profile, record)

@@ -1,8 +1,11 @@
 -- The measurement against sandboxes that differ from what is assumed.
 local address_data = require "riskscreen.sandbox.address_data"
 local assumptions = require "riskscreen.sandbox.assumptions"
+local calls = require "riskscreen.call"
+local json = require "riskscreen.json"
 local measure = require "riskscreen.cli.measure"
 local riskscreen = require "riskscreen"
+local tables = require "riskscreen.util.tables"
 
 local DAY, NOW = 86400, 1790000000
 local sanctioned = riskscreen.sandbox.scenario "type-sanction"
@@ -135,11 +138,120 @@ describe("the measurement of the assumptions", function()
     assert.matches("the address has risks", result.reasons.empty_risks, 1, true)
   end)
 
-  it("reports a service that fails as not known", function()
-    local client, given, service = account {}
-    service:fault { kind = "status", status = 500 }
+  it("reports a service that fails as not known, within the budget", function()
+    local faults = { { kind = "status", status = 500 }, { kind = "status", status = 429 }, { kind = "reset" } }
+    for _, fault in ipairs(faults) do
+      local client, given, service = account {}
+      local before = #service:requests()
+      service:fault(fault)
+      local result = measure.run(client, given, 7)
+      assert.same({}, result.seen)
+      assert.equal(7, #service:requests() - before)
+      assert.equal(7, result.sent)
+    end
+  end)
+
+  -- Replaces the bodies of the answers; `change` may change the decoded body.
+  local function with_answers(client, change)
+    local state = calls.state_of(client)
+    local send = state.transport
+    function state.transport(...)
+      local reply, failure = send(...)
+      if reply and reply.status == 200 then
+        local body = json.decode(reply.body)
+        reply.body = json.encode(change(body) or body)
+      end
+      return reply, failure
+    end
+  end
+
+  it("survives answers of any form, and learns nothing false from them", function()
+    for _, value in ipairs { "text", 17, true, json.null, json.empty_array(), { 1, "x", json.null }, { a = {} } } do
+      for _, place in ipairs { "data", "pagination", "first", "field" } do
+        local client, given = account { unknown_name = "ignored" }
+        with_answers(client, function(body)
+          local data = type(body.data) == "table" and body.data or {}
+          if place == "first" then
+            data[1] = value
+          elseif place == "field" then
+            for name in pairs(data) do
+              data[name] = value
+            end
+          else
+            body[place] = value
+          end
+        end)
+        local _, profile = measure.rows(measure.run(client, given, 100))
+        assert.has_no.errors(function()
+          riskscreen.sandbox.client { profile = profile }
+        end)
+        if place == "pagination" then
+          assert.same({}, tables.pick(profile, { "first_page", "page_length", "largest_page" }))
+        end
+      end
+    end
+  end)
+
+  it("does not take two failures for an answer to the names of groups", function()
+    local client, given = account { unknown_name = "ignored", longer_page = "cut" }
+    local sent, state = 0, calls.state_of(client)
+    local send = state.transport
+    function state.transport(...)
+      sent = sent + 1
+      if sent > 11 then -- after the days of the usage
+        return nil, { kind = "network", message = "reset", sent = true }
+      end
+      return send(...)
+    end
     local result = measure.run(client, given, 100)
-    assert.same({}, result.seen)
+    assert.equal("ignored", result.seen.unknown_name)
+    assert.is_nil(result.seen.group_by)
+    assert.equal("network", result.reasons.group_by)
+  end)
+
+  it("shows neither an address nor the key of an answer, and makes no profile of impossible values", function()
+    local texts = { UNKNOWN, "sandbox-key", "TNPeeaaFB7K9cmo4uQpcU32zGK8G1NYqeL", ("x"):rep(100), "\27[2J" }
+    for _, text in ipairs(texts) do
+      local client, given = account {}
+      with_answers(client, function(body)
+        if type(body.data) == "table" then
+          body.data.network = text
+          for _, risk in ipairs(body.data.risks or {}) do
+            risk.riskSource = text
+          end
+        end
+      end)
+      local rows, profile = measure.rows(measure.run(client, given, 100))
+      assert.is_nil(json.encode { rows, profile }:find(json.encode(text):sub(2, -2), 1, true), text)
+    end
+    local client, given = account {}
+    with_answers(client, function(body)
+      body.data.network = "ETH"
+    end)
+    local result = measure.run(client, given, 1)
+    local rows, profile = measure.rows(result)
+    assert.same({ "ETH", "differs" }, { rows[3].seen, rows[3].result })
+    assert.is_nil(profile.answered_network)
+  end)
+
+  it("shows no address that the service quotes in a refusal, nor that of a probe that has written", function()
+    local client, given = account {}
+    local state = calls.state_of(client)
+    local send = state.transport
+    function state.transport(request, ...)
+      local reply, failure = send(request, ...)
+      if reply then
+        local is_written = tostring(request.body):find("riskLevel", 1, true)
+        reply.status = is_written and 200 or 400
+        local refusal = { success = false, code = 3001, msg = "unknown address " .. UNKNOWN }
+        reply.body = json.encode(is_written and { success = true, code = 1, data = {} } or refusal)
+      end
+      return reply, failure
+    end
+    local rows = measure.rows(measure.run(client, given, 100))
+    assert.is_nil(json.encode(rows):lower():find(UNKNOWN:lower(), 1, true))
+    assert.matches("remove it from the blacklist", rows[#rows].set, 1, true)
+    assert.matches("bad_request, HTTP 400, code 3001", json.encode(rows), 1, true)
   end)
 
   it("gives a profile that imitates the service, without an address or a key", function()
