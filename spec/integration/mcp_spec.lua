@@ -7,16 +7,21 @@ local temporary = require "spec.support.temporary"
 local HACK = "0x16e998a4a64a384aa74dd757e5a6858ab909262e"
 local KEY = "mcp-Access-Key-51c07a"
 
--- What the server answers to some lines.
-local function session(arguments, lines, env)
+-- An input that gives no more bytes than are asked for.
+local function input_of(content)
   local position = 0
-  local input = {
-    read = function()
+  return {
+    read = function(_, count)
+      assert(count == 1, "a read of more than a byte may wait for the next message")
       position = position + 1
-      return lines[position]
+      return position <= #content and content:sub(position, position) or nil
     end,
   }
-  local status, out, err = cli.run(arguments, { input = input, env = env })
+end
+
+-- What the server answers to some lines.
+local function session(arguments, lines, env)
+  local status, out, err = cli.run(arguments, { input = input_of(table.concat(lines, "\n")), env = env })
   local answers = {}
   for line in out:gmatch "[^\n]+" do
     answers[#answers + 1] = cjson.decode(line)
@@ -126,6 +131,44 @@ describe("riskscreen mcp", function()
       request("a", "ping"),
     })
     assert.same({ { jsonrpc = "2.0", id = "a", result = {} } }, answers)
+  end)
+
+  it("keeps no more of a line than the longest message, and answers the next one", function()
+    local count, most, rest = 0, 0, "\n" .. request(7, "ping")
+    local before = collectgarbage "count"
+    local input = {
+      read = function()
+        count = count + 1
+        if count % 1000000 == 0 then
+          collectgarbage()
+          most = math.max(most, collectgarbage "count" - before)
+        end
+        local place = count - 8000000
+        return place <= 0 and "x" or place <= #rest and rest:sub(place, place) or nil
+      end,
+    }
+    local _, out = cli.run(SANDBOX, { input = input })
+    assert.matches('"code":%-32700.*\n.*"id":7', out)
+    assert.is_true(most < 50000, most .. " KiB")
+  end)
+
+  it("answers a request with any id that JSON-RPC has, and with the same one", function()
+    for _, id in ipairs { "0", "-1", "1.5", '""', '"a\\nb"', "9007199254740991" } do
+      local line = ('{"jsonrpc":"2.0","id":%s,"method":"ping"}'):format(id)
+      local _, _, out = session(SANDBOX, { line })
+      assert.equal(('{"id":%s,"jsonrpc":"2.0","result":{}}\n'):format(id), out)
+    end
+    for _, id in ipairs { "true", "[]", "{}", "null" } do
+      local answers = session(SANDBOX, { ('{"jsonrpc":"2.0","id":%s,"method":"ping"}'):format(id) })
+      assert.equal(-32600, answers[1].error.code, id)
+    end
+  end)
+
+  it("takes a name of any type for an unknown tool", function()
+    for _, name in ipairs { "7", "null", "[]", "{}", '""', "true" } do
+      local line = ('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%s}}'):format(name)
+      assert.equal(-32602, session(SANDBOX, { START, line })[2].error.code, name)
+    end
   end)
 
   it("offers the journal only where one is configured, and no other file", function()

@@ -110,6 +110,23 @@ local function answer(server, line)
   return output.json { jsonrpc = "2.0", id = id, result = result, error = err }
 end
 
+-- The next line of the input, or nil at its end. A line that is too long is read to its end, and not kept.
+local function read_line(input)
+  local bytes, length = {}, 0
+  for byte in
+    function()
+      return input:read(1)
+    end
+  do
+    if byte == "\n" then
+      return table.concat(bytes)
+    end
+    length = length + 1
+    bytes[math.min(length, LONGEST_MESSAGE + 1)] = byte
+  end
+  return length > 0 and table.concat(bytes) or nil
+end
+
 local function run(context)
   local world, settings = context.world, context.configuration
   local key = configuration.access_key(settings, world.warn)
@@ -121,7 +138,7 @@ local function run(context)
   local server = { tools = tools.new(context, context.choice.commands, hide), hide = hide }
   for line in
     function()
-      return world.input:read "*l"
+      return read_line(world.input)
     end
   do
     local reply = line:find "%S" and answer(server, line)
