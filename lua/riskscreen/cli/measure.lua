@@ -80,59 +80,32 @@ end
 
 -- Whether the service found the request invalid, with whichever HTTP status.
 local function is_refusal(err)
-  return err ~= nil and (err.kind == "bad_request" or err.kind == "api")
+  local kind = err and err.kind
+  return kind == "bad_request" or kind == "api" or kind == "http" and err.code ~= nil and err.status < 500
 end
 
--- By probe. `what` is what the address must not have, `empty` the name of an empty value that is no list.
-local lookups = {
-  risk = { name = "getAddressRisk", field = "risks", assumption = "empty_risks", what = "risks" },
-  entity = {
-    name = "getAddressEntity",
-    field = "entity",
-    assumption = "absent_entity",
-    empty = "empty",
-    what = "an owner",
-  },
-  counterparties = {
-    name = "getAddressCounterparties",
-    field = "opponents",
-    assumption = "empty_opponents",
-    what = "counterparties",
-  },
-  freezes = { name = "getAddressFreezeEvents", assumption = "empty_freeze_events", what = "freeze events" },
-}
-
--- Asks about the clean address, and settles the form of an empty value. Returns the record.
-function Measurement:lookup(probe)
-  local lookup = lookups[probe]
-  local answer, reason = self:ask(lookup.name, { address = self.given.address, network = NETWORK })
-  if not answer then
-    return nil, reason
-  elseif lookup.field and type(answer.data) ~= "table" then
-    return nil, OF_ANOTHER_FORM
-  end
-  local value = answer.data
-  if lookup.field then
-    value = value[lookup.field]
+-- Asks about the clean address, and settles the form of an empty field, or of an empty answer. `what` is what the
+-- address must not have. Returns a reason if nothing came, and the record.
+function Measurement:lookup(name, field, assumption, what, empty)
+  local answer, reason = self:ask(name, { address = self.given.address, network = NETWORK })
+  local value = answer and answer.data
+  if not answer or field and type(value) ~= "table" then
+    return reason or OF_ANOTHER_FORM
+  elseif field then
+    value = value[field]
   end
   local form = value == nil and "absent" or value == json.null and "null"
-  form = form or type(value) == "table" and next(value) == nil and (lookup.empty or "list") or nil
-  reason = ("the address has %s: name another one with --address"):format(lookup.what)
-  self:settle(lookup.assumption, form, type(value) == "table" and reason or OF_ANOTHER_FORM)
-  return answer.data
+  form = form or type(value) == "table" and next(value) == nil and empty or nil
+  reason = ("the address has %s: name another one with --address"):format(what)
+  self:settle(assumption, form, type(value) == "table" and reason or OF_ANOTHER_FORM)
+  return nil, answer.data
 end
 
 -- By name. A probe returns the reason why it has settled nothing.
 local probes = {}
 
-for name in pairs(lookups) do
-  probes[name] = function(measured)
-    return select(2, measured:lookup(name))
-  end
-end
-
 function probes.risk(measured)
-  local record, reason = measured:lookup "risk"
+  local reason, record = measured:lookup("getAddressRisk", "risks", "empty_risks", "risks", "list")
   if not record then
     return reason
   end
@@ -142,6 +115,18 @@ function probes.risk(measured)
   reason = "the address has no capital letter, or came back in a third spelling"
   measured:settle("answered_address", spelling, reason)
   measured:settle("answered_network", record.network, "the answer has no network")
+end
+
+function probes.entity(measured)
+  return (measured:lookup("getAddressEntity", "entity", "absent_entity", "an owner", "empty"))
+end
+
+function probes.counterparties(measured)
+  return (measured:lookup("getAddressCounterparties", "opponents", "empty_opponents", "counterparties", "list"))
+end
+
+function probes.freezes(measured)
+  return (measured:lookup("getAddressFreezeEvents", nil, "empty_freeze_events", "freeze events", "list"))
 end
 
 function probes.provider(measured)
@@ -346,17 +331,14 @@ function M.run(client, given, budget)
     self.sent = self.sent + 1
     return send(...)
   end
-  local results = {}
+  local reasons = {} -- by probe; false: none
   for _, assumption in ipairs(assumptions.list) do
     local name, probe = assumption.name, assumption.probe
-    results[probe] = results[probe] or { pcall(probes[probe], self) }
-    local ok, reason = results[probe][1], results[probe][2]
-    if not ok and reason ~= SPENT then
-      state.transport = send
-      error(reason, 0)
-    elseif ok and self.seen[name] == nil then
-      self.reasons[name] = self.reasons[name] or reason
+    if reasons[probe] == nil then
+      local ok, reason = pcall(probes[probe], self)
+      reasons[probe] = ok and reason or not ok and reason ~= SPENT and error(reason, 0)
     end
+    self.reasons[name] = self.seen[name] == nil and (self.reasons[name] or reasons[probe]) or nil
   end
   state.transport = send
   return self

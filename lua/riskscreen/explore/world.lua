@@ -113,11 +113,6 @@ local function step(run, kind, list, subject)
   return fault
 end
 
-local function fail(run, problem, id)
-  run.problem, run.id = problem, id
-  stop(run)
-end
-
 -- Judgement
 
 local function key_of(address, network)
@@ -195,6 +190,13 @@ local function send(run, request)
   return reply, failure
 end
 
+-- The time of the run that is under way.
+local function clock_of(plan)
+  return function()
+    return plan.run.runtime.now()
+  end
+end
+
 -- A client whose calls and decisions belong to the run that is under way.
 local function new_client(plan, options)
   local made = clients.new(tables.merge(tables.merge(plan.client, options), {
@@ -206,9 +208,7 @@ local function new_client(plan, options)
       return 0.5
     end,
     runtime = plan.run.runtime,
-    clock = function()
-      return plan.run.runtime.now()
-    end,
+    clock = clock_of(plan),
     transport = function(request)
       return send(plan.run, request)
     end,
@@ -292,9 +292,7 @@ end
 local function new_service(run)
   local service = sandbox.new {
     accounts = { [KEY] = {} },
-    clock = function()
-      return run.runtime.now()
-    end,
+    clock = clock_of(run.plan),
     kyt_delay = KYT_DELAY,
     log_size = 0,
   }
@@ -308,11 +306,7 @@ end
 
 -- A store whose changes are steps. A dead program holds no locks.
 local function new_store(run)
-  local store = stores.memory {
-    clock = function()
-      return run.runtime.now()
-    end,
-  }
+  local store = stores.memory { clock = clock_of(run.plan) }
   local batch = store.batch
   function store.batch(self, changes)
     local first = changes[1] or {}
@@ -357,7 +351,8 @@ local function new_world(run)
       local input = input_of(id)
       step(run, "pay", at_effect, id)
       if run.paid[id] or not may_pay(run, input) then
-        fail(run, run.paid[id] and "twice" or "unallowed", id)
+        run.problem, run.id = run.paid[id] and "twice" or "unallowed", id
+        stop(run)
       end
       run.paid[id] = true
     end,

@@ -2,22 +2,12 @@
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
 
-local empty = {
-  null = function()
-    return json.null
-  end,
-  absent = function() end,
-  empty = function()
-    return {}
-  end,
-}
-
 -- The list, or the form in which the service writes an empty one.
 local function list_in(form, list)
-  if type(list) ~= "table" or #list > 0 or not empty[form] then
-    return list
+  if form ~= "list" and type(list) == "table" and #list == 0 then
+    return form == "null" and json.null or nil
   end
-  return empty[form]()
+  return list
 end
 
 local function subject(profile, record)
@@ -31,8 +21,8 @@ end
 
 local function entity(profile, record)
   subject(profile, record)
-  if record.entity == nil and empty[profile.absent_entity] then
-    record.entity = empty[profile.absent_entity]()
+  if record.entity == nil and profile.absent_entity ~= "absent" then
+    record.entity = profile.absent_entity == "null" and json.null or {}
   end
 end
 
@@ -55,17 +45,16 @@ function answers.getAddressEntity(profile, result)
 end
 
 function answers.listAddressEntities(profile, result, parameters)
-  local records, list = {}, json.empty_array()
+  local records, list = {}, result.data
   for _, record in ipairs(result.data) do
     entity(profile, record)
     records[record.address:lower()] = record
   end
   if profile.bulk_repeats == "twice" then
+    list = json.empty_array()
     for _, address in ipairs(parameters.addresses) do
       list[#list + 1] = records[address:lower()]
     end
-  else
-    list = result.data
   end
   if profile.bulk_order == "another" then
     for index = 1, math.floor(#list / 2) do

@@ -83,6 +83,13 @@ describe("the measurement of the assumptions", function()
     assert.is_true(most <= 28, most .. " requests")
   end)
 
+  it("recovers values that nobody has listed", function()
+    local drawn = { provider = "Acme Risk", first_page = 3, page_length = 33, invalid_status = 422, final_status = 7 }
+    local result = measured(tables.merge(drawn, { empty_type_status = 409, start_date = "from" }))
+    assert.same(drawn, tables.pick(result.seen, tables.sorted_keys(drawn)))
+    assert.same({ 409, "from" }, { result.seen.empty_type_status, result.seen.start_date })
+  end)
+
   it("sends no more requests than are needed to a service that ignores unknown names", function()
     local result, _, seen = measured { unknown_name = "ignored", longer_page = "cut" }
     assert.equal(result.sent, seen)
