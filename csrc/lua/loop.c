@@ -7,8 +7,7 @@
 #include "lua/options.h"
 #include "http/transfer.h"
 
-#define TIMER_TYPE "riskscreen.timer"
-#define WATCH_TYPE "riskscreen.watch"
+#define OPERATION_TYPE "riskscreen.operation" /* a timer or a watch */
 
 #define SECONDS_MAX 1e9 /* longest timer or wait */
 
@@ -159,7 +158,7 @@ static int loop_timer(lua_State *L) {
     struct rsc_loop *loop = check_loop(L);
     uint64_t delay = rsc_seconds_to_ns(check_seconds(L, 2));
     int registry = push_registry(L);
-    struct rsc_operation *timer = rsc_lua_new_object(L, sizeof *timer, TIMER_TYPE);
+    struct rsc_operation *timer = rsc_lua_new_object(L, sizeof *timer, OPERATION_TYPE);
     rsc_operation_init(timer, loop, RSC_TIMER);
     lua_pushvalue(L, registry);
     rsc_lua_set_uservalue(L, -2);
@@ -183,7 +182,7 @@ static int loop_watch(lua_State *L) {
     uint32_t events = check_events(L, 3);
     struct rsc_error error;
     int registry = push_registry(L);
-    struct rsc_watch *watch = rsc_lua_new_object(L, sizeof *watch, WATCH_TYPE);
+    struct rsc_watch *watch = rsc_lua_new_object(L, sizeof *watch, OPERATION_TYPE);
     rsc_operation_init(&watch->operation, loop, RSC_WATCH);
     lua_pushvalue(L, registry);
     rsc_lua_set_uservalue(L, -2);
@@ -241,8 +240,8 @@ static int loop_close(lua_State *L) {
 
 /* Timers and watches */
 
-static int cancel(lua_State *L, const char *type) {
-    struct rsc_operation *operation = rsc_lua_check_self(L, type);
+static int operation_cancel(lua_State *L) {
+    struct rsc_operation *operation = rsc_lua_check_self(L, OPERATION_TYPE);
     if (operation->state == RSC_ACTIVE || operation->state == RSC_FINISHED) {
         rsc_operation_cancel(operation);
         rsc_lua_get_uservalue(L, 1);
@@ -251,31 +250,13 @@ static int cancel(lua_State *L, const char *type) {
     return 0;
 }
 
-static int timer_id(lua_State *L) {
-    return rsc_lua_push_id(L, rsc_lua_check_self(L, TIMER_TYPE));
+static int operation_id(lua_State *L) {
+    return rsc_lua_push_id(L, rsc_lua_check_self(L, OPERATION_TYPE));
 }
 
-static int watch_id(lua_State *L) {
-    return rsc_lua_push_id(L, rsc_lua_check_self(L, WATCH_TYPE));
-}
-
-static int timer_cancel(lua_State *L) {
-    return cancel(L, TIMER_TYPE);
-}
-
-static int watch_cancel(lua_State *L) {
-    return cancel(L, WATCH_TYPE);
-}
-
-/* Finalizers release nothing: they run only for operations that the registry does not hold, or when the state closes.
- */
-static int timer_gc(lua_State *L) {
-    rsc_operation_cancel(rsc_lua_check_self(L, TIMER_TYPE));
-    return 0;
-}
-
-static int watch_gc(lua_State *L) {
-    rsc_operation_cancel(rsc_lua_check_self(L, WATCH_TYPE));
+/* Releases nothing: it runs only for operations that the registry does not hold, or when the state closes. */
+static int operation_gc(lua_State *L) {
+    rsc_operation_cancel(rsc_lua_check_self(L, OPERATION_TYPE));
     return 0;
 }
 
@@ -285,11 +266,9 @@ void rsc_loop_register(lua_State *L) {
         {"next", loop_next},        {"inherited", loop_inherited}, {"timer", loop_timer},     {"watch", loop_watch},
         {"origin", rsc_origin_new}, {"stats", loop_stats},         {"close", loop_close},     {NULL, NULL},
     };
-    static const luaL_Reg timer_methods[] = {{"cancel", timer_cancel}, {"id", timer_id}, {NULL, NULL}};
-    static const luaL_Reg watch_methods[] = {{"cancel", watch_cancel}, {"id", watch_id}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"cancel", operation_cancel}, {"id", operation_id}, {NULL, NULL}};
     rsc_lua_new_type(L, RSC_LOOP_TYPE, loop_methods, loop_gc);
-    rsc_lua_new_type(L, TIMER_TYPE, timer_methods, timer_gc);
-    rsc_lua_new_type(L, WATCH_TYPE, watch_methods, watch_gc);
+    rsc_lua_new_type(L, OPERATION_TYPE, methods, operation_gc);
     rsc_origin_register(L);
     rsc_transfer_register(L);
     lua_pushcfunction(L, loop_new);
