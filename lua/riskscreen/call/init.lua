@@ -122,16 +122,13 @@ local function attempt_of(state)
   return (state.limiter or state.breaker or state.hedge) and attempts.attempt or send.send
 end
 
-local function route_of(state, operation)
-  local route = state.routes[operation]
-  if not route then
-    route = request.endpoint(operation, state.settings) or {}
-    route.state, route.name, route.label, route.operation = state, operation.name, operation.name, operation
-    route.attempt = attempt_of(state)
-    route.level = states.address_check(state, nil, operation.namespace == "kya" and "format" or "checksum")
-    route.reader = response.reader(operation, route.envelope, state.settings.extend, state.decoders)
-    state.routes[operation] = route
-  end
+local function new_route(state, operation)
+  local route = request.endpoint(operation, state.settings) or {}
+  route.state, route.name, route.label, route.operation = state, operation.name, operation.name, operation
+  route.attempt = attempt_of(state)
+  route.level = states.address_check(state, nil, operation.namespace == "kya" and "format" or "checksum")
+  route.reader = response.reader(operation, route.envelope, state.settings.extend, state.decoders)
+  state.routes[operation] = route
   return route
 end
 
@@ -150,7 +147,7 @@ end
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
 function M.check(state, operation, parameters, options)
-  local route, level = route_of(state, operation), options.address_check
+  local route, level = state.routes[operation] or new_route(state, operation), options.address_check
   if level == nil then
     level = route.level
   end
@@ -170,7 +167,7 @@ end
 ---@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response but the answer's
 ---body
 function M.make(state, operation, parameters, options)
-  local route = route_of(state, operation)
+  local route = state.routes[operation] or new_route(state, operation)
   if not state.transport or state.runtime.refusal() or not route.method then
     return unsent(state, states.refusal(state) or request.unpublished(operation), route.name)
   end
