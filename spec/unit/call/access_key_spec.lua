@@ -99,6 +99,18 @@ describe("redaction of the access key", function()
     assert.equal(all .. "[redacted]" .. all, redact(all .. KEY .. all))
   end)
 
+  it("takes out the key of a call under way after the next key has come", function()
+    local keys = { "the-first-key", "the-second-key" }
+    local owner = { settings = {
+      access_key = function()
+        return table.remove(keys, 1)
+      end,
+    } }
+    assert.equal("the-first-key", access_key.of(owner))
+    assert.equal("the-second-key", access_key.of(owner))
+    assert.equal("[redacted], [redacted]", access_key.redact(owner, "the-first-key, the-second-key"))
+  end)
+
   it("takes little time for a long text, whatever the key is", function()
     for _, key in ipairs { KEY, "\\", "%", "&", "a", "\\/" } do
       for _, text in ipairs { "%25&#37;\\u0025", "\\", "%25", "&amp;", "&#38;", "%2525252525", "\\/", "a", "\\\\'" } do

@@ -1,4 +1,7 @@
 -- Which answers and events become the result of a submission, however it is awaited; and what a store knows of it.
+local calls = require "riskscreen.call"
+local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
@@ -425,6 +428,17 @@ describe("a submission that a store keeps", function()
     local transaction, err = client.kyt:submit(parameters)
     assert.is_nil(transaction)
     assert.same({ "list", 0 }, { err.kind, #requests })
+  end)
+
+  it("is not submitted while a deny list cannot be searched", function()
+    local path = temporary.path "deny.csv"
+    temporary.write(path, "address\n0x" .. ("1"):rep(40) .. "\n")
+    local client, requests = start({ lists = { deny = { path } } }, submitted)
+    calls.state_of(client).lists.decide = function()
+      return decisions.unknown(errors.new("list", "the deny list cannot be searched"))
+    end
+    local transaction, err = client.kyt:submit(parameters)
+    assert.same({ nil, "list", 0 }, { transaction, err.kind, #requests })
   end)
 
   it("is denied when its address has come onto a deny list while the result was awaited", function()
