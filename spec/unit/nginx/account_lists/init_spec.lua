@@ -456,6 +456,20 @@ describe("a refresh", function()
     assert.equal(pages, service.pages)
   end)
 
+  it("leaves a pause after one that took longer than the interval", function()
+    service.before_page = function(name)
+      now = name == "blacklist" and now + INTERVAL + 1 or now
+    end
+    worker.settings.timeout = 10 * INTERVAL
+    refresh()
+    service.before_page = nil
+    local pages, other = service.pages, new_worker "two"
+    other:refresh()
+    assert.equal(pages, service.pages)
+    refresh(other)
+    assert.is_true(service.pages > pages)
+  end)
+
   it("is taken over from a silent worker, whose later writes change nothing", function()
     local other = new_worker "two"
     service.before_page = function(name, page)
