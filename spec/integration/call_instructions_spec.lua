@@ -4,7 +4,7 @@
 
 local TOLERANCE = 0.03
 
--- On x86-64. A count differs by 1 % from run to run, because Lua's hashes do.
+-- On x86-64. A count differs by up to 2 % from run to run, because Lua's hashes do. One that is off is counted again.
 local RATIOS = {
   ["client:call, no I/O"] = 2.27,
   ["client:screen, no I/O"] = 2.6,
@@ -15,6 +15,16 @@ describe("the instructions beside the same work by hand are as many as they were
   package.path = "bench/?.lua;" .. package.path
   local instructions = require "support.instructions"
   local by_hand
+
+  -- The middle of three counts.
+  local function middle(way)
+    local counts = {}
+    for index = 1, 3 do
+      counts[index] = instructions.of(way, 1)
+    end
+    table.sort(counts)
+    return counts[2]
+  end
 
   setup(function()
     by_hand = instructions.of("by hand, no I/O", 1)
@@ -29,6 +39,9 @@ describe("the instructions beside the same work by hand are as many as they were
         pending "the ratios are for x86-64"
       end
       local found = instructions.of(way, 1) / by_hand
+      if math.abs(found / wanted - 1) > TOLERANCE then
+        found = middle(way) / middle "by hand, no I/O"
+      end
       local message = ("%.3f times the work by hand; it was %.3f"):format(found, wanted)
       assert.is_true(math.abs(found / wanted - 1) <= TOLERANCE, message)
     end)
