@@ -553,7 +553,8 @@ describe("a run", function()
     })
     local results = {}
     for index = 1, 4 do
-      results[index] = { run() }
+      local position, value, err = run()
+      results[index] = { position, value, err }
     end
     io.stderr = stderr -- luacheck: ignore 122
     for index = 1, 3 do
