@@ -660,6 +660,22 @@ local riskscreen_LookupResults = {}
 ---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
 local riskscreen_PolicyOptions = {}
 
+---@class riskscreen.PolicyClaim
+---@field never? riskscreen.Action|riskscreen.Action[]
+---@field at_least? riskscreen.Action in the order allow, review, unknown, block
+---@field at_most? riskscreen.Action
+---@field always? riskscreen.Action
+---@field where? table the conditions of a rule; and `error`: a lookup failed with such a kind, `failed`: one of these lookups failed, `is`: by the field "absent", "null", "unseen", "wrong", "missing" (absent or null) or "unknown"
+local riskscreen_PolicyClaim = {}
+
+---@class riskscreen.Proof
+---@field holds? boolean nil: not decided
+---@field cases number raw combinations
+---@field evidence? riskscreen.LookupResults the plainest that breaks the claim
+---@field decision? riskscreen.Decision about it
+---@field steps integer
+local riskscreen_Proof = {}
+
 ---@class riskscreen.Rule
 ---@field action "allow"|"review"|"block"
 ---@field name? string for people: the reasons repeat it
@@ -709,6 +725,11 @@ local riskscreen_ScorePolicy = {}
 ---@param other? riskscreen.Error|riskscreen.Response
 ---@return riskscreen.Decision
 function riskscreen_Policy:decide(results, other) end
+
+---Whether a claim holds for all evidence, such as "never allow where type = sanction". See docs/policy-proofs.md.
+---@param claim string|riskscreen.PolicyClaim
+---@return riskscreen.Proof
+function riskscreen_Policy:prove(claim) end
 
 ---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
 ---@param result table|nil

@@ -95,12 +95,18 @@ return {
   },
   {
     title = "Decisions and policies",
-    functions = { fn("policy:decide", "Policy:decide"), fn("score_policy:decide", "ScorePolicy:decide") },
+    functions = {
+      fn("policy:decide", "Policy:decide"),
+      fn("policy:prove", "Policy:prove"),
+      fn("score_policy:decide", "ScorePolicy:decide"),
+    },
     objects = {
       { class = "riskscreen.Decision" },
       { class = "riskscreen.Reason" },
       { class = "riskscreen.LookupResults" },
       { class = "riskscreen.PolicyOptions", is_type_only = true },
+      { class = "riskscreen.PolicyClaim", is_type_only = true },
+      { class = "riskscreen.Proof" },
       { class = "riskscreen.Rule", is_type_only = true },
       { class = "riskscreen.CounterpartyRule", is_type_only = true },
       { class = "riskscreen.ScoreRule", is_type_only = true },

@@ -33,9 +33,14 @@ local function new_reason(case, action, message, rule, err)
   return case.part and tables.merge(case.part, reason) or reason
 end
 
--- Whether the condition holds; when that is not known, also the cause if there is something to say about it.
--- Where the service does not offer its lookup the operator has said what that means.
-local function evaluate_condition(entry, case, not_offered)
+---Whether a condition holds; when that is not known, also the cause if there is something to say about it.
+---Where the service does not offer its lookup the operator has said what that means.
+---@param entry { condition: riskscreen.Condition, wanted: any, lookup: riskscreen.LookupName }
+---@param case riskscreen.Case
+---@param not_offered? "unknown"|"skip"
+---@return boolean|nil
+---@return string|nil cause
+function M.condition(entry, case, not_offered)
   if case.failures[entry.lookup] then
     return nil
   elseif not case.not_offered[entry.lookup] then
@@ -54,7 +59,7 @@ local function matches(rule, case)
   end
   local answer, failures, other_cause, first_cause = true, nil, nil, nil
   for _, entry in ipairs(rule.conditions) do
-    local holds, cause = evaluate_condition(entry, case, rule.not_offered)
+    local holds, cause = M.condition(entry, case, rule.not_offered)
     if holds == false then
       return false
     elseif holds == nil then
@@ -96,8 +101,12 @@ local function matched_reason(case, rule, err)
   return new_reason(case, rule.action, rule.label .. message, rule, err), rule.handles_unrecognised
 end
 
--- The reason of the `error` rule that handles a failure, or nil.
-local function handled_reason(rules, case, err)
+---The reason of the `error` rule that handles a failure, or nil.
+---@param rules riskscreen.CompiledRule[]
+---@param case riskscreen.Case
+---@param err riskscreen.Error
+---@return riskscreen.Reason|nil
+function M.handled_reason(rules, case, err)
   for _, rule in ipairs(rules) do
     if rule.errors and rule.errors[err.kind] then
       return new_reason(case, rule.action, ("%s handles %s errors"):format(rule.label, err.kind), rule, err)
@@ -110,7 +119,7 @@ end
 local function undetermined_reason(rules, case, one)
   local worst
   for _, err in ipairs(one.failures or NONE) do
-    local handled = handled_reason(rules, case, err)
+    local handled = M.handled_reason(rules, case, err)
     if not handled then
       worst = nil
       break
@@ -128,7 +137,7 @@ end
 
 -- The reason without the undetermined rules. Without the risk assessment a match counts where it is worse alone.
 local function first_reason(rules, case, match, err)
-  local reason = err and (handled_reason(rules, case, err) or new_reason(case, "unknown", tostring(err), nil, err))
+  local reason = err and (M.handled_reason(rules, case, err) or new_reason(case, "unknown", tostring(err), nil, err))
   local degraded = reason ~= nil and reason.rule ~= nil
   if match and not (reason and not is_worse(match.action, reason.action)) then
     local matched, is_degraded = matched_reason(case, match, err)

@@ -146,6 +146,20 @@ local function new_case(self, results, failures)
   }
 end
 
+local function case_of_risk(self, results, risk)
+  local case = new_case(self, results, results.errors or NONE)
+  case.unrecognised = unrecognised(self.recognised, risk)
+  case.risk = type(risk) == "table" and risk or {}
+  return case
+end
+
+-- The case of an address without risks, or without a risk assessment.
+local function case_without_risks(self, results, failures, err)
+  local case = new_case(self, results, err and tables.merge(failures, { risk = err }) or failures)
+  case.no_risk = not err
+  return case
+end
+
 local ANY = {} -- in place of a source, where no rule asks for one
 
 -- The reasons found so far, by whitelist flag, source, level and type. Only the interface's own values are kept, so
@@ -185,10 +199,7 @@ local function reason_of(self, results, risk, by_source)
   if reason then
     return reason, degraded
   end
-  local case = new_case(self, results, results.errors or NONE)
-  case.unrecognised = unrecognised(self.recognised, risk)
-  case.risk = type(risk) == "table" and risk or {}
-  reason, degraded = evaluate.case(self.rules, case)
+  reason, degraded = evaluate.case(self.rules, case_of_risk(self, results, risk))
   if by_type and enums.has("risk_type", risk.riskType) then
     by_type[risk.riskType] =
       { action = reason.action, message = reason.message, rule = reason.rule, degraded = degraded }
@@ -196,13 +207,17 @@ local function reason_of(self, results, risk, by_source)
   return reason, degraded
 end
 
+-- The risks of an address; nil if it has none, or if they are not known.
+local function risks_of(results, err)
+  local risks = not err and results.risk.risks
+  return risks and not is_absent(risks) and risks[1] ~= nil and risks or nil
+end
+
 -- The reasons of a decision, and whether it is degraded. `err` is the failure to get the risk assessment.
 local function reasons_for(self, results, failures, err)
-  local risks, reasons, degraded = not err and results.risk.risks, {}, false
-  if not risks or is_absent(risks) or #risks == 0 then
-    local case = new_case(self, results, err and tables.merge(failures, { risk = err }) or failures)
-    case.no_risk = not err
-    reasons[1], degraded = evaluate.case(self.rules, case, err)
+  local risks, reasons, degraded = risks_of(results, err), {}, false
+  if not risks then
+    reasons[1], degraded = evaluate.case(self.rules, case_without_risks(self, results, failures, err), err)
     return reasons, degraded
   end
   -- A reason may depend on more than the risk and the whitelist flag: then it is not cached.
@@ -245,6 +260,16 @@ local function score_reason(result)
   return err and { action = "unknown", message = tostring(err), error = err }
 end
 
+-- The results without those failures that the operator gave a meaning, the other ones, and the failure to get the risk
+-- assessment.
+local function read(self, results)
+  if results.errors then
+    results = with_absent_lists(self.settings, results)
+  end
+  local failures = results.errors or NONE
+  return results, failures, failures.risk or missing_risks(results.risk, self.settings)
+end
+
 ---Decides from the results of the lookups, or from a transaction's result that has risks.
 ---@param results riskscreen.LookupResults|table|nil
 ---@param other? riskscreen.Error|riskscreen.Response
@@ -262,11 +287,8 @@ function Policy:decide(results, other)
   for _, name in ipairs { "errors", "not_offered" } do
     text.expect("decide: results." .. name, results[name], "table", true)
   end
-  if results.errors then
-    results = with_absent_lists(self.settings, results)
-  end
-  local failures = results.errors or NONE
-  local err = failures.risk or missing_risks(results.risk, self.settings)
+  local failures, err
+  results, failures, err = read(self, results)
   local reasons, degraded = reasons_for(self, results, failures, err)
   reasons[#reasons + 1] = about_scores
   return decision.of_reasons(reasons, {
@@ -318,6 +340,21 @@ function Policy:needs(lookup)
 end
 
 local M = { options = policy_options }
+
+-- The case of one risk, or of an address without risks; and the failure to get the risk assessment.
+local function case_of(self, results, index)
+  local failures, err
+  results, failures, err = read(self, results)
+  local risks = risks_of(results, err)
+  return risks and case_of_risk(self, results, risks[index]) or case_without_risks(self, results, failures, err), err
+end
+
+---Whether a claim holds for all evidence, such as "never allow where type = sanction". See docs/policy-proofs.md.
+---@param claim string|riskscreen.PolicyClaim
+---@return riskscreen.Proof
+function Policy:prove(claim)
+  return require("riskscreen.policy.prove").prove(self, claim, case_of)
+end
 
 ---The same policy with more recognised values.
 ---@param policy riskscreen.Policy
