@@ -18,14 +18,10 @@ local UNCHOSEN = "no service is configured: set base_url and an access key, or g
 
 local M = {}
 
----The policy that the configuration names, or nil: what a Lua file returns.
----@param settings riskscreen.cli.Configuration
----@return riskscreen.Policy|nil
-function M.policy(settings)
-  local path = configuration.get(settings, "policy")
-  if not path then
-    return nil
-  end
+---The policy that a Lua file returns, or whose options it returns.
+---@param path string
+---@return riskscreen.Policy|riskscreen.ScorePolicy
+function M.load_policy(path)
   local ok, policy = pcall(function()
     local value = assert(loadfile(path))()
     if type(value) ~= "table" then
@@ -35,6 +31,14 @@ function M.policy(settings)
   end)
   local problem = not ok and tostring(policy):gsub("^%S+/client%.lua:%d+: ", "")
   return ok and policy or status.misuse(("the policy %s: %s"):format(path, problem))
+end
+
+---The policy that the configuration names, or nil.
+---@param settings riskscreen.cli.Configuration
+---@return riskscreen.Policy|nil
+function M.policy(settings)
+  local path = configuration.get(settings, "policy")
+  return path and M.load_policy(path) or nil
 end
 
 -- The journal that the configuration names. It is closed with the client's program.

@@ -22,8 +22,10 @@ local verify = require "riskscreen.journal.verify"
 
 local M = {}
 
--- The lookups of an entry as they were when it was decided, or the result of a transaction.
-local function results_of(record)
+---The lookups of an entry as they were when it was decided, or the result of a transaction.
+---@param record table as a line has it
+---@return table
+function M.results_of(record)
   if type(record.risk) == "table" and (record.risk.requestId ~= nil or record.risk.maxScore ~= nil) then
     return record.risk
   end
@@ -55,7 +57,7 @@ local function row_of(entry, policy)
     return row
   end
   local ok, decision = pcall(function()
-    return policy:decide(results_of(entry.record))
+    return policy:decide(M.results_of(entry.record))
   end)
   if not ok then
     row.problem = "the record is malformed: " .. text.printable(tostring(decision), 200)

@@ -1,0 +1,91 @@
+local cli = require "spec.support.cli"
+local json = require "riskscreen.json"
+local temporary = require "spec.support.temporary"
+
+local POLICY = [[return { rules = {
+  { level = { "low", "whitelist" }, action = "allow" },
+  { no_risk = true, action = "allow" },
+  { error = "timeout", action = "allow" },
+} }]]
+
+local function file(content)
+  local path = os.tmpname()
+  temporary.write(path, content)
+  finally(function()
+    os.remove(path)
+  end)
+  return path
+end
+
+describe("riskscreen policy prove", function()
+  it("has the status 0 where all claims hold", function()
+    local status, out = cli.run { "policy", "prove", file(POLICY), "never allow where level = high", "--jsonl" }
+    assert.equal(0, status)
+    assert.is_true(json.decode(out).holds)
+  end)
+
+  it("prints a counterexample that policy test decides in the same way", function()
+    local status, out = cli.run { "policy", "prove", file(POLICY), "never allow where a lookup failed", "--jsonl" }
+    local found = json.decode(out)
+    assert.equal(2, status)
+    assert.same({ kind = "timeout", message = "the lookup failed" }, found.record.errors.risk)
+    local function test(action)
+      local line = json.encode { record = found.record, action = action }
+      return (cli.run { "policy", "test", file(POLICY), file(line) })
+    end
+    assert.equal(0, test "allow")
+    assert.equal(2, test "unknown")
+  end)
+
+  it("proves the claims that every policy should satisfy, or those of a file", function()
+    assert.equal(0, (cli.run { "policy", "prove", file "return {}" }))
+    assert.equal(2, (cli.run { "policy", "prove", file(POLICY) }))
+    local claims = file "# ours\n\nnever allow where level = high\n"
+    assert.equal(0, (cli.run { "policy", "prove", file(POLICY), "--claims", claims }))
+  end)
+
+  it("does not take what is not decided for a proof", function()
+    local policy = file [[return { not_offered = "skip", rules = {
+      { counterparty = { level = "high", share = 0.25 }, action = "block" },
+      { counterparty = { level = "high", share = 0.5 }, action = "allow" },
+    } }]]
+    local status, out = cli.run { "policy", "prove", policy, "never allow" }
+    assert.equal(3, status)
+    assert.matches("not decided", out)
+  end)
+
+  it("refuses a claim that says nothing, and a score policy", function()
+    local status, _, err = cli.run { "policy", "prove", file(POLICY), "never allow where type = sanctions" }
+    assert.equal(4, status)
+    assert.matches("did you mean 'sanction'", err)
+    local scores = file [[return require("riskscreen").score_policy { rules = { { any = true, action = "review" } } }]]
+    status, _, err = cli.run { "policy", "prove", scores }
+    assert.equal(4, status)
+    assert.matches("a score policy has no proofs", err)
+  end)
+end)
+
+describe("riskscreen policy test", function()
+  it("shows the cases with another action", function()
+    local case = '{"record":{"risk":{"risks":[]}},"action":"%s"}\n'
+    local cases = file(case:format "allow" .. case:format "block")
+    local status, out, err = cli.run { "policy", "test", file(POLICY), cases, "--jsonl" }
+    assert.equal(2, status)
+    assert.same({ 2, "block", "allow" }, { json.decode(out).line, json.decode(out).expected, json.decode(out).action })
+    assert.equal("riskscreen: 2 cases: 1 with another action\n", err)
+  end)
+
+  it("has the status 3 where a line is no case", function()
+    local lines = {
+      "no JSON",
+      "[]",
+      '{"record":5,"action":"allow"}',
+      '{"record":{"risk":{"risks":[]}}}',
+      '{"record":{"risk":{"risks":[]},"errors":7},"action":"allow"}',
+    }
+    for _, line in ipairs(lines) do
+      assert.equal(3, (cli.run { "policy", "test", file(POLICY), file(line) }), line)
+    end
+    assert.equal(3, (cli.run { "policy", "test", file(POLICY), "/nonexistent" }))
+  end)
+end)
