@@ -45,27 +45,36 @@ end
 
 local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
 
--- Goes on after the coroutine of a protected call has waited or ended. The task waits in its own coroutine.
+local resume_protected
+
+-- Goes on after the coroutine of a protected call has waited or ended. The caller waits in its own coroutine.
 local function after_protected(me, outer, inner, ok, ...)
-  me.coroutine = outer
+  if me then
+    me.coroutine = outer
+  end
   if not ok or coroutine.status(inner) == "dead" then
     return ok, ...
   end
-  coroutine.yield(...)
-  me.coroutine = inner
-  return after_protected(me, outer, inner, coroutine.resume(inner))
+  return resume_protected(me, outer, inner, coroutine.yield(...))
 end
 
--- PUC Lua 5.1 cannot yield across pcall. There a protected call of a task has a coroutine of its own.
+function resume_protected(me, outer, inner, ...)
+  if me then
+    me.coroutine = inner
+  end
+  return after_protected(me, outer, inner, coroutine.resume(inner, ...))
+end
+
+-- PUC Lua 5.1 cannot yield across pcall. There a protected call has a coroutine of its own, in a task and in a coroutine
+-- of the program.
 local function protected_call(me, fn, ...)
-  if not me then
+  if not coroutine.running() then
     return pcall(fn, ...)
   end
-  local outer, inner = me.coroutine, coroutine.create(function(...)
+  local inner = coroutine.create(function(...)
     return fn(...)
   end)
-  me.coroutine = inner
-  return after_protected(me, outer, inner, coroutine.resume(inner, ...))
+  return resume_protected(me, me and me.coroutine, inner, ...)
 end
 
 -- The keys of a table that may change while they are visited.
