@@ -65,8 +65,8 @@ function resume_protected(me, outer, inner, ...)
   return after_protected(me, outer, inner, coroutine.resume(inner, ...))
 end
 
--- PUC Lua 5.1 cannot yield across pcall. There a protected call has a coroutine of its own, in a task and in a coroutine
--- of the program.
+-- PUC Lua 5.1 cannot yield across pcall. There a protected call in a coroutine, of a task or of the program, has one of
+-- its own.
 local function protected_call(me, fn, ...)
   if not coroutine.running() then
     return pcall(fn, ...)

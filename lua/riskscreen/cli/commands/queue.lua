@@ -66,8 +66,14 @@ local function add_rows(context, queue, path, run)
   local input = inputs.open(context, path)
   local network, names = context:network(), options.keep or {}
   local terminal = not context.quiet and world.columns(world.err)
-  local next_row = input:each()
+  local next_row, so_far = input:each(), { invalid = 0 }
+  local function bound(counts)
+    if counts.invalid > options.max_invalid then
+      status.misuse(("%s: more invalid rows than %d: --max-invalid N takes more"):format(path, options.max_invalid))
+    end
+  end
   local totals, err = queue:add(run, function()
+    bound(so_far)
     local row = next_row()
     if not row then
       return nil
@@ -77,17 +83,17 @@ local function add_rows(context, queue, path, run)
       fields[name] = input:field(row, name)
     end
     return { address = row.address, network = row.network or network, fields = fields }
-  end, function(totals)
-    if totals.invalid > options.max_invalid then
-      status.misuse(("%s: more invalid rows than %d: --max-invalid N takes more"):format(path, options.max_invalid))
-    elseif terminal then
-      world.err:write("\r", text.grouped(totals.rows), " rows\27[K")
+  end, function(counts)
+    so_far = counts
+    if terminal then
+      world.err:write("\r", text.grouped(counts.rows), " rows\27[K")
     end
   end)
   input:close()
   if terminal then
     world.err:write "\r\27[K"
   end
+  bound(totals or so_far)
   return totals, err
 end
 
