@@ -2,6 +2,7 @@
 -- an IPv6 socket shows for it. Lua 5.1 has no bit operators, so this compares hexadecimal digits.
 
 local BITS, BITS_BEFORE_V4 = 128, 96
+local LONGEST = #"0000:0000:0000:0000:0000:ffff:255.255.255.255" -- bytes; a client may choose the text
 local V4 = "^" .. ("0"):rep(20) .. "ffff" -- the digits of an IPv4 address
 
 local M = {}
@@ -20,6 +21,9 @@ end
 
 -- The 32 digits of an address, or nil.
 local function parse(text)
+  if #text > LONGEST then
+    return nil
+  end
   local head, dotted = text:match "^(.-:?)(%d+%.[%d.]+)$"
   if head then
     text = (head == "" and "::ffff:" or head) .. (groups_of_v4(dotted) or "none")

@@ -24,6 +24,14 @@ describe("an IP network", function()
     end)
   end
 
+  it("is compared with a text as long as all headers at once", function()
+    local networks, started = { assert(ip.network "0.0.0.0/0") }, os.clock()
+    for _, piece in ipairs { "1", "1.", "1:" } do
+      assert.is_false(ip.is_within(networks, piece:rep(32768) .. "x"))
+    end
+    assert.is_true(os.clock() - started < 0.5)
+  end)
+
   it("is none where programs could read another one, or none", function()
     local wrong = "1.2.3 1.2.3.256 010.0.0.1 1.2.3.4/33 ::/129 1:2:3:4:5:6:7 1:2:3:4::5:6:7:8 1::2::3 ::: 12345:: g:: "
       .. "::1.2.3 1.2.3.4:: f1.2.3.4"
