@@ -3,7 +3,7 @@ local commands = require "spec.support.page_commands"
 local pages = require "spec.support.pages"
 
 local MOST_NOT_RUN = 8 -- blocks of all pages
-local LONGEST_README = 150 -- lines
+local LONGEST_README = 165 -- lines
 
 local function page_names()
   local names = {}
