@@ -22,6 +22,8 @@ local files = {
   ["customers.csv"] = ("address,customer\n%s,1\n%s,2\n"):format(A, B),
   ["ours.csv"] = ("address,note\n%s,ours\n"):format(A),
   ["payouts.lua"] = 'return dofile "' .. root .. '/examples/payouts.lua"\n',
+  ["policy.lua"] = 'return { rules = { { level = "low", action = "allow" } } }\n',
+  ["old.lua"] = 'return { rules = { { any = true, action = "allow" } } }\n',
   ["new.lua"] = 'return { rules = { { any = true, action = "review" } } }\n',
   ["sdn.xml"] = "<sdnList><sdnEntry><uid>1</uid><idList><id><idType>Digital Currency Address - ETH</idType><idNumber>"
     .. B
@@ -34,7 +36,7 @@ local files = {
 local before = [[
   riskscreen screen --file addresses.csv -o results.csv -q
   riskscreen screen %s -n eth -q --journal decisions.jsonl --journal-record
-  cp decisions.jsonl journal.jsonl
+  cp decisions.jsonl journal.jsonl; cp decisions.jsonl cases.jsonl
   gzip -k addresses.csv
   riskscreen list build ours.csv -o deny.rsl -q
   riskscreen kyt submit 0x%s -n eth --direction received --csv -q
