@@ -1,6 +1,5 @@
 -- The client that the configuration describes: of a service, or of the sandbox where none is configured.
 
-local client_options = require "riskscreen.options"
 local configuration = require "riskscreen.cli.configuration"
 local policies = require "riskscreen.policy"
 local riskscreen = require "riskscreen"
@@ -110,23 +109,22 @@ function M.open(settings, world, changes, must_choose)
     given.lists = tables.merge(given.lists, { on_problem = world.warn })
   end
   given.journal = journal_of(settings, world)
+  local make = riskscreen.new
   if in_sandbox then
     world.notice(wants_sandbox and CHOSEN or NOTICE)
-    given.base_url = nil
-    local ok, client = pcall(riskscreen.sandbox.client, given)
-    if not ok then
-      status.misuse(configuration.with_source(settings.values, (tostring(client):gsub("^[^ ]+:%d+: ", ""))))
-    end
-    return client, "sandbox"
+    make, given.base_url = riskscreen.sandbox.client, nil
   elseif not key then
     status.misuse(NO_KEY)
+  else
+    given.access_key, given.account = key, given.account or settings.account
   end
-  given.access_key, given.account = key, given.account or settings.account
-  local checked, message = client_options.check_client(given)
-  if not checked then
-    status.misuse(configuration.with_source(settings.values, message))
+  local ok, client = pcall(make, given)
+  if ok then
+    return client, in_sandbox and "sandbox" or nil
+  elseif status.of_failure(client) ~= status.unknown then
+    error(client, 0) -- a package is missing, or a signal came
   end
-  return riskscreen.new(given)
+  status.misuse(configuration.with_source(settings.values, (tostring(client):gsub("^[^ ]+:%d+: ", ""))))
 end
 
 return M

@@ -508,6 +508,15 @@ describe("the configuration", function()
     assert.matches("timeout (from RISKSCREEN_TIMEOUT) must be a number", err, 1, true)
   end)
 
+  it("ends before a call where a list cannot be loaded, whoever answers", function()
+    local line = { "screen", "0x0000000000000000000000000000000000000001", "-n", "eth", "--deny", "/no/none.csv" }
+    for _, world in ipairs { with { RISKSCREEN_ACCESS_KEY = KEY }, { env = { RISKSCREEN_SANDBOX = "true" } } } do
+      local status, out, err = run(line, world)
+      assert.same({ 4, "" }, { status, out })
+      assert.matches("riskscreen: the list '/no/none.csv' is not loaded: cannot read it: No such file", err)
+    end
+  end)
+
   it("decides by the policy of a file, and says what is wrong with one", function()
     local path = write("policy.lua", 'return { rules = { { any = true, action = "review" } } }')
     assert.equal(1, (run({ "screen", "0x16e998a4a64a384aa74dd757e5a6858ab909262e", "-n", "eth", "--policy", path })))
