@@ -148,8 +148,8 @@ function M.send(call, at, timeout, hedged, fresh)
   local transport, connect_timeout = state.transport, request.connect_timeout
   if not transport then
     return M.unsent(call, errors.new("cancelled", "the client was closed", { sent = false }))
-  elseif timeout <= 0 then
-    local message = "no time was left for the request, after the functions access_key and on.request"
+  elseif timeout < retry.SHORTEST_ATTEMPT then
+    local message = "no time was left for the request, after the rate limit and the functions access_key and on.request"
     return M.unsent(call, errors.new("timeout", message, { sent = false, phase = "queue" }))
   end
   call.requests = call.requests + 1

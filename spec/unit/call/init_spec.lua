@@ -273,6 +273,21 @@ describe("a call's timeout", function()
       assert.near(3, err.elapsed, 1e-6)
     end)
   end)
+
+  it("ends before a request that would have less time than any transport takes", function()
+    local scene
+    local function slow_key()
+      scene.time.sleep(0.4998)
+      return "key-of-a-vault"
+    end
+    scene = new({ answer() }, { timeout = 0.5, access_key = slow_key })
+    local _, err = scene.risk()
+    assert.same({ "timeout", false, 0 }, { err.kind, err.sent, #scene.requests })
+    scene = new({ answer() }, { timeout = 0.5, rate_limit = { rate = 2.001, burst = 1 } })
+    assert(scene.risk())
+    _, err = scene.risk()
+    assert.same({ "timeout", false, 1 }, { err.kind, err.sent, #scene.requests })
+  end)
 end)
 
 describe("a client's retry budget", function()
