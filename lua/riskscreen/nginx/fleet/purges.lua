@@ -199,6 +199,7 @@ end
 function Purges:publish(address, network)
   local settings, keys = self.settings, self.keys
   local dict = settings.dict
+  local round = dict:get(keys.round)
   -- A count that the dict has lost stays lost.
   if dict:incr(keys.untold, 1, not last_number(self) and 0 or nil) == 1 then
     dict:set(keys.due, settings.now() + PATIENCE)
@@ -206,6 +207,9 @@ function Purges:publish(address, network)
   local ran, ok, problem = pcall(add_purge, self, (network or "") .. "\n" .. address)
   if ran and ok then
     dict:incr(keys.untold, -1)
+    if dict:get(keys.round) ~= round then
+      dict:incr(keys.untold, 1) -- it was taken for lost meanwhile, and is not counted any more
+    end
     return true
   end
   dict:set(keys.due, settings.now())
@@ -237,7 +241,11 @@ end
 -- Begins anew, with a record of its own: nothing that was asked before it counts. Where purges of this machine are
 -- lost, the record tells the others to forget all verdicts, too.
 local function begin(self, message)
-  local asked_at, lost = self.settings.now(), lost_purges(self)
+  local asked_at = self.settings.now()
+  if lost_purges(self) then
+    set(self, self.keys.round, random.seed()) -- before they are counted
+  end
+  local lost = lost_purges(self)
   local number, sealed = append(self, lost and LOST or BEGIN)
   if not number then
     return nil, sealed
@@ -402,7 +410,7 @@ local M = { LONGEST_BLOCK = LONGEST_BLOCK }
 ---@return riskscreen.nginx.Purges
 function M.new(settings)
   local keys = {}
-  for _, name in ipairs { "number", "mark", "heard_at", "offset", "listener", "untold", "due" } do
+  for _, name in ipairs { "number", "mark", "heard_at", "offset", "listener", "untold", "due", "round" } do
     keys[name] = settings.prefix .. name
   end
   keys.floor = settings.prefix .. "floor:"

@@ -221,6 +221,22 @@ describe("a purge", function()
     end)
   end
 
+  it("that is told late hides no later one that is not told", function()
+    on_add = coroutine.yield
+    local under_way = coroutine.wrap(machine.publish)
+    under_way(machine, "0xab")
+    on_add = function() end
+    now = now + 10
+    machine:listen(1)
+    assert.is_true(under_way())
+    on_add = fail
+    assert.is_nil((machine:publish "0xcd"))
+    on_add = function() end
+    other:listen(3)
+    known = other:number()
+    ends_known "0xcd"
+  end)
+
   it("is not told for ever once all are told", function()
     on_add = fail
     for number = 1, 20 do
