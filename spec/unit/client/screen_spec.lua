@@ -27,6 +27,25 @@ local everything = riskscreen.policy {
   },
 }
 
+describe("a reason", function()
+  it("names the lookup that failed, because the caller has named no operation", function()
+    local client = riskscreen.new {
+      base_url = "http://127.0.0.1:1",
+      access_key = "0123456789abcdef",
+      retry = false,
+      transport = function(request)
+        return recorder.reply(request.target:find "risk" and 500 or 503, { success = false })
+      end,
+    }
+    local policy = riskscreen.policy { absent_entity = "none", rules = { { contract = true, action = "block" } } }
+    local decision = client:screen { address = clean.address, network = clean.network, policy = policy }
+    assert.equal("getAddressRisk", decision.error.operation)
+    local texts = tostring(decision)
+    assert.matches("server: risk: the service failed", texts, 1, true)
+    assert.is_nil(texts:find("getAddress", 1, true))
+  end)
+end)
+
 describe("a decision about an answer that holds the access key", function()
   local KEY = "key+of/screening"
 
