@@ -120,7 +120,7 @@ local function parse(written)
       return nil
     end
   end
-  return claim
+  return not line:find " and$" and claim or nil
 end
 
 -- The policy that blocks under conditions, in the view of another policy.

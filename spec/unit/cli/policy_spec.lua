@@ -42,6 +42,7 @@ describe("riskscreen policy prove", function()
     assert.equal(2, (cli.run { "policy", "prove", file(POLICY) }))
     local claims = file "# ours\n\nnever allow where level = high\n"
     assert.equal(0, (cli.run { "policy", "prove", file(POLICY), "--claims", claims }))
+    assert.equal(3, (cli.run { "policy", "prove", file "return {}", "--claims", file "# none" }))
   end)
 
   it("does not take what is not decided for a proof", function()
@@ -58,6 +59,7 @@ describe("riskscreen policy prove", function()
     local status, _, err = cli.run { "policy", "prove", file(POLICY), "never allow where type = sanctions" }
     assert.equal(4, status)
     assert.matches("did you mean 'sanction'", err)
+    assert.equal(4, (cli.run { "policy", "prove", file(POLICY), "never allow where type = csam and" }))
     local scores = file [[return require("riskscreen").score_policy { rules = { { any = true, action = "review" } } }]]
     status, _, err = cli.run { "policy", "prove", scores }
     assert.equal(4, status)
@@ -73,6 +75,18 @@ describe("riskscreen policy test", function()
     assert.equal(2, status)
     assert.same({ 2, "block", "allow" }, { json.decode(out).line, json.decode(out).expected, json.decode(out).action })
     assert.equal("riskscreen: 2 cases: 1 with another action\n", err)
+  end)
+
+  it("passes over the lines of a journal that a local list has decided", function()
+    local listed = '{"record":{},"action":"block","source":"list"}\n'
+    local cases = file(listed .. '{"record":{"risk":{"risks":[]}},"action":"allow","source":"service"}\n')
+    local status, _, err = cli.run { "policy", "test", file(POLICY), cases }
+    assert.equal(0, status)
+    assert.equal("riskscreen: 1 case: 0 with another action\n", err)
+  end)
+
+  it("has the status 3 where there is no case", function()
+    assert.equal(3, (cli.run { "policy", "test", file(POLICY), file "" }))
   end)
 
   it("has the status 3 where a line is no case", function()
