@@ -676,6 +676,21 @@ local riskscreen_PolicyClaim = {}
 ---@field steps integer
 local riskscreen_Proof = {}
 
+---@class riskscreen.PolicyDiff
+---@field differs? boolean nil: not decided
+---@field complete boolean there are no changes besides these
+---@field changes riskscreen.PolicyChange[] the worst first: from block to allow
+---@field cases number raw combinations
+local riskscreen_PolicyDiff = {}
+
+---@class riskscreen.PolicyChange
+---@field before riskscreen.Action
+---@field after riskscreen.Action
+---@field reasons string[] of the two policies about the example
+---@field cases number raw combinations
+---@field evidence? riskscreen.LookupResults the plainest example; nil: whether there is one is not decided
+local riskscreen_PolicyChange = {}
+
 ---@class riskscreen.Rule
 ---@field action "allow"|"review"|"block"
 ---@field name? string for people: the reasons repeat it
@@ -730,6 +745,11 @@ function riskscreen_Policy:decide(results, other) end
 ---@param claim string|riskscreen.PolicyClaim
 ---@return riskscreen.Proof
 function riskscreen_Policy:prove(claim) end
+
+---The kinds of evidence whose action another policy changes, the worst change first. See docs/policy-proofs.md.
+---@param other riskscreen.Policy
+---@return riskscreen.PolicyDiff
+function riskscreen_Policy:diff(other) end
 
 ---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
 ---@param result table|nil

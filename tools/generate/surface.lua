@@ -98,6 +98,7 @@ return {
     functions = {
       fn("policy:decide", "Policy:decide"),
       fn("policy:prove", "Policy:prove"),
+      fn("policy:diff", "Policy:diff"),
       fn("score_policy:decide", "ScorePolicy:decide"),
     },
     objects = {
@@ -107,6 +108,8 @@ return {
       { class = "riskscreen.PolicyOptions", is_type_only = true },
       { class = "riskscreen.PolicyClaim", is_type_only = true },
       { class = "riskscreen.Proof" },
+      { class = "riskscreen.PolicyDiff" },
+      { class = "riskscreen.PolicyChange" },
       { class = "riskscreen.Rule", is_type_only = true },
       { class = "riskscreen.CounterpartyRule", is_type_only = true },
       { class = "riskscreen.ScoreRule", is_type_only = true },

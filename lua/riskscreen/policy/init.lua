@@ -356,6 +356,16 @@ function Policy:prove(claim)
   return require("riskscreen.policy.prove").prove(self, claim, case_of)
 end
 
+---The kinds of evidence whose action another policy changes, the worst change first. See docs/policy-proofs.md.
+---@param other riskscreen.Policy
+---@return riskscreen.PolicyDiff
+function Policy:diff(other)
+  if getmetatable(other) ~= Policy then
+    error("diff: expected a policy for addresses", 2)
+  end
+  return require("riskscreen.policy.diff").diff(self, other, case_of)
+end
+
 ---The same policy with more recognised values.
 ---@param policy riskscreen.Policy
 ---@param extend table<"risk_level"|"risk_type"|"risk_source", table<string, true>>

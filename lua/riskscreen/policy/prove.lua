@@ -35,7 +35,12 @@ local M = {}
 ---@field last integer[] by the rule: the part after which its state is settled
 ---@field keeps_rules? boolean rules that match are told apart, and not their actions alone
 
-local function track_of(case_of, policy, slot, is_claim)
+---@param case_of function
+---@param policy riskscreen.Policy
+---@param slot integer
+---@param is_claim? boolean
+---@return riskscreen.policy.Track
+function M.track_of(case_of, policy, slot, is_claim)
   local track, rules = { case_of = case_of, slot = slot, is_claim = is_claim, uses = {}, last = {} }, {}
   track.policy = setmetatable(tables.merge(policy, { rules = rules }), getmetatable(policy))
   for index, rule in ipairs(policy.rules) do
@@ -43,7 +48,8 @@ local function track_of(case_of, policy, slot, is_claim)
     for place, entry in ipairs(rule.conditions) do
       local condition, name, key = entry.condition, entry.condition.name, nil
       if name == "counterparty" then
-        key = tables.fingerprint(entry.wanted) .. tostring(policy.settings) .. tostring(policy.recognised.level)
+        local settings = tables.pick(policy.settings, { "absent_risks", "absent_opponents" })
+        key = tables.fingerprint { entry.wanted, settings, policy.recognised.level, policy.recognised.type }
         condition = candidates.with_outcome(condition, key)
       end
       conditions[place] = tables.merge(entry, { condition = condition })
@@ -271,8 +277,13 @@ local function extended(search, element, choice, index)
   return after, table.concat(key, " ") .. after.notes
 end
 
--- All evidence that the rules of the tracks tell apart and that a claim is about; nil if there is too much of it.
-local function enumerate(tracks, claim, slots)
+---All evidence that the rules of the tracks tell apart and that a claim is about; nil if there is too much of it.
+---@param tracks riskscreen.policy.Track[]
+---@param claim riskscreen.policy.CompiledClaim
+---@param slots integer the risks of a list
+---@return table[]|nil
+---@return integer steps
+function M.enumerate(tracks, claim, slots)
   local search = { tracks = tracks, claim = claim, stages = stages_of(tracks, claim, slots), known = {} }
   local first, steps = { count = 1, weight = 0, has_failed = not claim.failed, states = {}, notes = "" }, 0
   for place, track in ipairs(tracks) do
@@ -325,10 +336,10 @@ end
 local function prove_lists(case_of, policy, claim, slots)
   local tracks = {}
   for slot = 1, slots do
-    tracks[slot] = track_of(case_of, policy, slot)
+    tracks[slot] = M.track_of(case_of, policy, slot)
   end
-  tracks[#tracks + 1] = claim.policy and track_of(case_of, claim.policy, 1, true) or nil
-  local elements, steps = enumerate(tracks, claim, slots)
+  tracks[#tracks + 1] = claim.policy and M.track_of(case_of, claim.policy, 1, true) or nil
+  local elements, steps = M.enumerate(tracks, claim, slots)
   local proof, broken, tries = setmetatable({ cases = 0, steps = steps }, Proof), {}, 0
   for _, element in ipairs(elements or NONE) do
     proof.cases = proof.cases + element.count

@@ -67,6 +67,33 @@ describe("riskscreen policy prove", function()
   end)
 end)
 
+describe("riskscreen policy diff", function()
+  local LOOSER = POLICY:gsub('"timeout"', '{ "timeout", "network" }')
+
+  it("has the status 0 without a difference, and 2 with one that policy test can run", function()
+    assert.equal(0, (cli.run { "policy", "diff", file(POLICY), file(POLICY) }))
+    local status, out = cli.run { "policy", "diff", file(POLICY), file(LOOSER), "--jsonl" }
+    local found = json.decode(out)
+    assert.equal(2, status)
+    assert.same({ "unknown", "allow" }, { found.before, found.after })
+    local line = file(json.encode { record = found.record, action = "allow" })
+    assert.equal(0, (cli.run { "policy", "test", file(LOOSER), line }))
+    assert.equal(2, (cli.run { "policy", "test", file(POLICY), line }))
+  end)
+
+  it("counts the decisions of a journal that change", function()
+    local failed = '{"record":{"errors":{"risk":{"kind":"network","message":"no"}}},"action":"unknown"}\n'
+    local clean = '{"record":{"risk":{"risks":[]}},"action":"allow"}\n'
+    local journal = file(failed .. clean .. failed)
+    local status, _, err = cli.run { "policy", "diff", file(POLICY), file(LOOSER), "--journal", journal }
+    assert.equal(2, status)
+    assert.matches("2 decisions from unknown to allow", err)
+    assert.matches("3 lines, 0 without a record", err)
+    journal = file(clean .. '{"action":"allow"}')
+    assert.equal(3, (cli.run { "policy", "diff", file(POLICY), file(POLICY), "--journal", journal }))
+  end)
+end)
+
 describe("riskscreen policy test", function()
   it("shows the cases with another action", function()
     local case = '{"record":{"risk":{"risks":[]}},"action":"%s"}\n'

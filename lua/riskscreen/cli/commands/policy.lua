@@ -1,4 +1,4 @@
--- riskscreen policy: proves claims about a policy, and tests it with cases.
+-- riskscreen policy: proves claims about a policy, compares it with another one, and tests it with cases.
 
 local claims = require "riskscreen.policy.claim"
 local clients = require "riskscreen.cli.client"
@@ -64,6 +64,50 @@ local function run_prove(context)
   return worst
 end
 
+-- Writes the changes of a journal's decisions to stderr; returns whether there is one, and whether all were decided.
+local function compare_lines(context, path, old, new)
+  local changes, lines, skipped = {}, lines_of(path), 0
+  for _, line in ipairs(lines) do
+    local entry = decoder:decode(line.text)
+    local ok, pair = pcall(function()
+      local results = results_of(entry.source ~= "list" and entry.record)
+      local before, after = old:decide(results).action, new:decide(results).action
+      return before ~= after and before .. " to " .. after or ""
+    end)
+    if ok and pair ~= "" then
+      changes[pair] = (changes[pair] or 0) + 1
+    end
+    skipped = skipped + (ok and 0 or 1)
+  end
+  for _, pair in ipairs(tables.sorted_keys(changes)) do
+    context:tell(("%s: %s from %s"):format(path, text.count(changes[pair], "decision"), pair))
+  end
+  context:tell(("%s: %s, %d without a record to decide"):format(path, text.count(#lines, "line"), skipped))
+  return next(changes) ~= nil, skipped == 0
+end
+
+local function run_diff(context)
+  local old, new = clients.load_policy(context.arguments.old), clients.load_policy(context.arguments.new)
+  if not old.diff or not new.diff then
+    status.misuse "score policies cannot be compared"
+  end
+  local diff, output = old:diff(new), context:output { "before", "after", "reasons", "record" }
+  local is_text = context.format == "table" or context.format == "csv"
+  for _, change in ipairs(diff.changes) do
+    local record = change.evidence and record_of(change.evidence)
+    record = is_text and record and json.ordered(record) or record or is_text and "not decided" or nil
+    output:add { before = change.before, after = change.after, reasons = change.reasons, record = record }
+  end
+  output:finish()
+  context:tell(tostring(diff))
+  local differs, is_read = diff.differs, true
+  if context.options.journal then
+    local has_changes, has_all = compare_lines(context, context.options.journal, old, new)
+    differs, is_read = has_changes or differs, has_all
+  end
+  return differs and status.block or differs == false and is_read and status.done or status.unknown
+end
+
 local function run_test(context)
   local policy = clients.load_policy(context.arguments.policy)
   local output, count, wrong = context:output { "line", "expected", "action", "reasons" }, 0, 0
@@ -108,6 +152,23 @@ return {
       { status = status.unknown, what = "a claim is not decided, or a file cannot be read" },
     },
     run = run_prove,
+  },
+  {
+    name = "policy diff",
+    summary = "Show the kinds of evidence whose action another policy changes, the worst first.",
+    description = "With a journal also the number of its decisions that change. See docs/policy-proofs.md.",
+    arguments = {
+      { name = "old", doc = "The Lua file that returns the policy, or its options." },
+      { name = "new", doc = "Likewise, of the other policy." },
+    },
+    options = { option_of.text("journal", "FILE", "A journal with records.") },
+    examples = { { line = "policy diff old.lua new.lua", what = "What a change lets in" } },
+    statuses = {
+      { status = status.done, what = "no difference" },
+      { status = status.block, what = "an action changes" },
+      { status = status.unknown, what = "not decided, or a file or a line cannot be read" },
+    },
+    run = run_diff,
   },
   {
     name = "policy test",
