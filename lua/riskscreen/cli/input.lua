@@ -98,8 +98,9 @@ end
 ---Opens a file of addresses. A file that is refused ends the command before the first call.
 ---@param context riskscreen.cli.Context
 ---@param path string "-" is stdin
+---@param most_invalid? integer rows without an address that it may have; by default GARBAGE or more
 ---@return riskscreen.Rows
-function M.open(context, path)
+function M.open(context, path, most_invalid)
   local source, name = path, path
   if path == "-" then
     source, name = without_wait(context.world.input), "stdin"
@@ -109,7 +110,7 @@ function M.open(context, path)
     level = context:setting "address_check"
   end
   local given = { name = name, checked_first = true }
-  given.most_invalid = level ~= false and math.max(GARBAGE, context.options.max_invalid) or nil
+  given.most_invalid = most_invalid or level ~= false and math.max(GARBAGE, context.options.max_invalid) or nil
   local input = status.ensure(rows.open(source, rows.options_of(context.options, given)))
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then

@@ -143,9 +143,13 @@ describe("riskscreen watch", function()
   it("leaves no state behind where the file cannot be read, or an argument is wrong", function()
     local broken = temporary.path "broken.csv"
     temporary.write(broken, 'address\n"' .. address "clean-eth" .. "\n")
+    local others = temporary.path "others.csv"
+    temporary.write(others, "address\n" .. address "clean-eth" .. "\nnone\n")
     for _, arguments in ipairs {
       { "--file", temporary.path "nowhere.csv" },
       { "--file", broken },
+      { "--file", others, "--max-invalid", "0" },
+      { "--file", others, "--max-invalid", "0", "--set", "address_check=false" },
       { "--file", temporary.directory() },
       { "--file", path, "--webhook", "nonsense" },
       { "--file", path, "--name", "a b" },
@@ -156,7 +160,7 @@ describe("riskscreen watch", function()
       end
       local status, _, err = run(line, { env = { RISKSCREEN_WATCH_SECRET = ("s"):rep(16) } })
       assert.equal(4, status, err)
-      assert.same({ "broken.csv", "customers.csv" }, temporary.names())
+      assert.same({ "broken.csv", "customers.csv", "others.csv" }, temporary.names())
     end
   end)
 

@@ -96,7 +96,7 @@ local function run(context)
   end
   inputs.refuse_stream(options.file, "--file")
   inputs.refuse_stream(state_of(context)[1], "--state")
-  inputs.open(context, options.file):close()
+  inputs.open(context, options.file, options.max_invalid):close()
   local kept = status.ensure(store.sqlite(state_of(context)[1]))
   local watch = watch_in(kept)
   local function tell(summary)
