@@ -70,7 +70,10 @@ local function compare_lines(context, path, old, new)
   for _, line in ipairs(lines) do
     local entry = decoder:decode(line.text)
     local ok, pair = pcall(function()
-      local results = results_of(entry.source ~= "list" and entry.record)
+      if entry.source == "list" then
+        return "" -- no policy changes the decision of a list
+      end
+      local results = results_of(entry.record)
       local before, after = old:decide(results).action, new:decide(results).action
       return before ~= after and before .. " to " .. after or ""
     end)
