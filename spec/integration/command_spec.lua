@@ -247,8 +247,12 @@ describe("screen --file", function()
         write(content)
         output, status = screen "--retry-failed"
         assert.equal(4, status)
-        assert.matches("input.results.csv was changed since its run", output, 1, true)
+        assert.matches("input.results.csv was changed or removed since its run", output, 1, true)
       end
+      os.remove(path)
+      output, status = screen "--retry-failed"
+      assert.equal(4, status)
+      assert.matches("input.results.csv was changed or removed since its run", output, 1, true)
       write(results)
       output, status = screen "--retry-failed"
       assert.equal(2, status, output)

@@ -83,7 +83,7 @@ return {
   summary = "Decide whether addresses may pass: allow, review, block or unknown.",
   description = "With --file every row becomes a row of the results, in the same order. The run keeps a state beside "
     .. "the results. After Ctrl-C, a crash or a power cut the same command with --resume goes on, and asks for no "
-    .. "address again that was answered.",
+    .. "address again whose answer was recorded.",
   arguments = { { name = "address", count = "*", doc = "Addresses of the network that -n names." } },
   options = tables.concat(always, of_file, decision_record.options),
   examples = {

@@ -136,11 +136,11 @@ local function place_of(run, path)
     return path
   end
   local length = begins and progress.offset or progress.earlier
-  local file = results.open(path, "rb")
-  local is_same = has_recorded(run, file, length, begins and progress.digest or progress.earlier_digest, true)
-  file:close()
+  local file = files.exists(path) and results.open(path, "rb")
+  local is_same = file and has_recorded(run, file, length, begins and progress.digest or progress.earlier_digest, true)
+  local _ = file and file:close()
   if not is_same then
-    status.misuse(("--retry-failed: %s was changed since its run. --force starts again"):format(path))
+    status.misuse(("--retry-failed: %s was changed or removed since its run. --force starts again"):format(path))
   end
   if begins then
     run.state:begin_again()
