@@ -683,6 +683,12 @@ local riskscreen_Proof = {}
 ---@field cases number raw combinations
 local riskscreen_PolicyDiff = {}
 
+---@class riskscreen.PolicyFinding
+---@field about string a rule, or an unknown value
+---@field message string
+---@field is_fault boolean the policy does not do what it says
+local riskscreen_PolicyFinding = {}
+
 ---@class riskscreen.PolicyChange
 ---@field before riskscreen.Action
 ---@field after riskscreen.Action
@@ -750,6 +756,10 @@ function riskscreen_Policy:prove(claim) end
 ---@param other riskscreen.Policy
 ---@return riskscreen.PolicyDiff
 function riskscreen_Policy:diff(other) end
+
+---Finds rules that never decide, and says what the policy does where a lookup is not offered or a value is not known.
+---@return riskscreen.PolicyFinding[]
+function riskscreen_Policy:check() end
 
 ---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
 ---@param result table|nil

@@ -99,6 +99,7 @@ return {
       fn("policy:decide", "Policy:decide"),
       fn("policy:prove", "Policy:prove"),
       fn("policy:diff", "Policy:diff"),
+      fn("policy:check", "Policy:check"),
       fn("score_policy:decide", "ScorePolicy:decide"),
     },
     objects = {
@@ -109,6 +110,7 @@ return {
       { class = "riskscreen.PolicyClaim", is_type_only = true },
       { class = "riskscreen.Proof" },
       { class = "riskscreen.PolicyDiff" },
+      { class = "riskscreen.PolicyFinding" },
       { class = "riskscreen.PolicyChange" },
       { class = "riskscreen.Rule", is_type_only = true },
       { class = "riskscreen.CounterpartyRule", is_type_only = true },

@@ -366,6 +366,12 @@ function Policy:diff(other)
   return require("riskscreen.policy.diff").diff(self, other, case_of)
 end
 
+---Finds rules that never decide, and says what the policy does where a lookup is not offered or a value is not known.
+---@return riskscreen.PolicyFinding[]
+function Policy:check()
+  return require("riskscreen.policy.lint").findings(self, case_of)
+end
+
 ---The same policy with more recognised values.
 ---@param policy riskscreen.Policy
 ---@param extend table<"risk_level"|"risk_type"|"risk_source", table<string, true>>

@@ -132,3 +132,42 @@ describe("riskscreen policy test", function()
     assert.equal(3, (cli.run { "policy", "test", file(POLICY), "/nonexistent" }))
   end)
 end)
+
+describe("riskscreen policy check", function()
+  it("shows each rule that never decides, and why", function()
+    local planted = [[return { rules = {
+      { name = "never", no_risk = true, level = "high", action = "block" },
+      { name = "all", level = { "high", "generally-high", "low", "whitelist" }, action = "review" },
+      { name = "hidden", level = "high", type = "hack", action = "block" },
+      { no_risk = true, action = "allow" },
+      { error = "timeout", action = "review" },
+    } }]]
+    local status, out = cli.run { "policy", "check", file(planted), "--jsonl" }
+    assert.equal(3, status)
+    local faults = {}
+    for line in out:gmatch "[^\n]+" do
+      local finding = json.decode(line)
+      faults[finding.about] = finding.fault and finding.finding or nil
+    end
+    assert.same({
+      ["rule 'never'"] = "no evidence meets its conditions",
+      ["rule 'hidden'"] = "an earlier rule always decides in its place",
+    }, faults)
+  end)
+
+  it("says what happens where a lookup is not offered, and where a value is not known", function()
+    local policy = [[return { not_offered = "skip", absent_freeze_events = "none", rules = {
+      { frozen = true, action = "block" },
+      { any = true, action = "allow" },
+    } }]]
+    local status, out = cli.run { "policy", "check", file(policy), "--csv" }
+    assert.equal(0, status)
+    assert.matches('rule 1,"?it is skipped on .*polygon', out)
+    assert.matches("unknown freeze_events,never allowed", out, 1, true)
+    assert.matches("unknown level,never allowed", out, 1, true)
+  end)
+
+  it("finds no fault in the default policy", function()
+    assert.equal(0, (cli.run { "policy", "check", file "return {}" }))
+  end)
+end)

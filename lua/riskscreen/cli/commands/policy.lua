@@ -111,6 +111,21 @@ local function run_diff(context)
   return differs and status.block or differs == false and is_read and status.done or status.unknown
 end
 
+local function run_check(context)
+  local policy = clients.load_policy(context.arguments.policy)
+  if not policy.check then
+    status.misuse "a score policy has no check"
+  end
+  local output, faults = context:output { "about", "finding" }, 0
+  for _, finding in ipairs(policy:check()) do
+    output:add { about = finding.about, finding = finding.message, fault = finding.is_fault }
+    faults = faults + (finding.is_fault and 1 or 0)
+  end
+  output:finish()
+  context:tell(text.count(faults, "fault"))
+  return faults > 0 and status.unknown or status.done
+end
+
 local function run_test(context)
   local policy = clients.load_policy(context.arguments.policy)
   local output, count, wrong = context:output { "line", "expected", "action", "reasons" }, 0, 0
@@ -139,6 +154,18 @@ end
 local policy_argument = { name = "policy", doc = "The Lua file that returns the policy, or its options." }
 
 return {
+  {
+    name = "policy check",
+    summary = "Show rules that never decide, and what a policy does where something is not known.",
+    description = "A fault is a rule that no evidence meets, or that earlier rules hide. See docs/policy-proofs.md.",
+    arguments = { policy_argument },
+    examples = { { line = "policy check policy.lua", what = "Before a policy is used" } },
+    statuses = {
+      { status = status.done, what = "each rule decides about some evidence" },
+      { status = status.unknown, what = "a rule never decides, or that is not decided" },
+    },
+    run = run_check,
+  },
   {
     name = "policy prove",
     summary = "Prove what a policy does with every evidence, or show the plainest counterexample.",
