@@ -257,3 +257,41 @@ describe("riskscreen mcp", function()
     assert.equal(20, #result(arguments, tool("journal_show", { meta = nil, action = "block" })).results)
   end)
 end)
+
+describe("the tools about the configured policy", function()
+  local env, path
+
+  before_each(function()
+    path = temporary.path "policy.lua"
+    temporary.write(path, 'return { rules = { { level = "low", action = "allow" } } }')
+    env = { RISKSCREEN_POLICY = path }
+  end)
+
+  after_each(temporary.clean)
+
+  it("prove claims, or show the plainest counterexample", function()
+    local arguments = { claim = { "never allow where type = csam", "never allow where level = high" } }
+    local answer, is_error = result(SANDBOX, tool("policy_prove", arguments), env)
+    assert.is_false(is_error)
+    assert.equal(2, answer.status)
+    assert.same({ "does not hold", true }, { answer.results[1].answer, answer.results[2].holds })
+    assert.equal("csam", answer.results[1].record.risk.risks[1].riskType)
+  end)
+
+  it("check its rules", function()
+    assert.equal("unknown level", result(SANDBOX, tool("policy_check", {}), env).results[1].about)
+  end)
+
+  it("take no file, and no text that is no claim", function()
+    for _, arguments in ipairs { { policy = { "/etc/passwd" } }, { claim = { "/etc/passwd" } }, { claims = "a" } } do
+      assert.is_true(select(2, result(SANDBOX, tool("policy_prove", arguments), env)))
+    end
+  end)
+
+  it("are not there without one", function()
+    local answers = session(SANDBOX, { START, request(1, "tools/list") })
+    for _, one in ipairs(answers[2].result.tools) do
+      assert.is_nil(one.name:find "policy")
+    end
+  end)
+end)
