@@ -17,6 +17,8 @@ local time = require "riskscreen.util.time"
 local LONGEST_KEY = 1024 -- bytes
 local LONGEST_VALUE = 16 * 1024 * 1024 -- bytes
 local PAGE = 500 -- entries that an iteration reads at once
+local FIRST = "\1" -- the least byte of a key, so KEY .. FIRST is the text that comes after KEY
+local LAST = ("\255"):rep(LONGEST_KEY + 1) -- comes after all keys
 
 ---@class riskscreen.StoreChange one change of a batch
 ---@field kind "put"|"add"|"replace"|"delete"
@@ -32,9 +34,8 @@ local PAGE = 500 -- entries that an iteration reads at once
 ---@field get fun(self, space: string, key: string, now: number): string|nil, riskscreen.Error|nil
 ---@field apply fun(self, changes: riskscreen.StoreChange[], now: number): boolean|nil, riskscreen.Error|nil all
 ---changes or none; false: a condition does not hold
----@field page fun(self, space: string, prefix: string, after: string|nil, limit: integer, now: number): string[]|nil,
----riskscreen.Error|nil keys and values in turn, in the order of the keys' bytes
----@field count fun(self, space: string, prefix: string, now: number): integer|nil, riskscreen.Error|nil
+---@field page fun(self, space: string, from: string, to: string, limit: integer, now: number): string[]|nil,
+---riskscreen.Error|nil keys and values in turn, in the order of the keys' bytes, the first at `from`, all before `to`
 ---@field lock fun(self, name: string): fun()|nil, riskscreen.Error|nil the function that releases the lock
 ---@field time? fun(self): number|nil, riskscreen.Error|nil seconds since 1970, where the store has a clock of its own
 ---@field close fun(self)
@@ -221,21 +222,20 @@ end
 ---@return fun(): string|nil, string|nil
 function Space:each(range)
   text.expect("store: range", range, "table", true)
-  range = range or {}
-  local prefix, after = range.prefix or "", range.after
+  local prefix, after = range and range.prefix or "", range and range.after
+  local from, to = prefix, prefix .. LAST:sub(#prefix + 1)
+  if after and not tables.precedes(after, prefix) then
+    from = after .. FIRST
+  end
   local page, position = {}, 1
   return function()
-    if page and page[position] == nil then
+    if page[position] == nil and from then
       local backend = backend_of(self.store)
-      local found = errors.ensure(backend:page(self.name, prefix, after, PAGE, self.store.clock()))
-      page, position = found[1] and found, 1
+      page, position = errors.ensure(backend:page(self.name, from, to, PAGE, self.store.clock())), 1
+      from = page[1] and page[#page - 1] .. FIRST
     end
-    if not page then
-      return nil
-    end
-    local key, value = page[position], page[position + 1]
-    after, position = key, position + 2
-    return key, value
+    position = position + 2
+    return page[position - 2], page[position - 1]
   end
 end
 
@@ -245,7 +245,13 @@ end
 ---@return riskscreen.Error|nil err
 function Space:count(prefix)
   text.expect("store: prefix", prefix, "string", true)
-  return backend_of(self.store):count(self.name, prefix or "", self.store.clock())
+  return errors.result(runtime.tasks.pcall(function()
+    local count = 0
+    for _ in self:each { prefix = prefix } do
+      count = count + 1
+    end
+    return count
+  end))
 end
 
 local clock = build.clock("Returns the time in seconds since 1970, for `ttl`; by default time as it passes.", time.now)

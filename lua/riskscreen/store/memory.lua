@@ -79,13 +79,6 @@ function Memory:apply(changes, now)
   return true
 end
 
--- The keys of a space in order, without expired ones.
-local function order_of(space, now)
-  remove_expired(space, now)
-  space.order = space.order or tables.sorted_keys(space.entries)
-  return space.order
-end
-
 -- The position of the first key that is not less than a text, by bisection.
 local function position_of(order, bound)
   local low, high = 1, #order + 1
@@ -100,29 +93,18 @@ local function position_of(order, bound)
   return low
 end
 
-function Memory:page(name, prefix, after, limit, now)
-  local space = space_of(self, name)
-  local order, found = order_of(space, now), {}
-  local position = position_of(order, after and tables.precedes(prefix, after) and after or prefix)
-  if order[position] == after then
-    position = position + 1
-  end
-  while order[position] and order[position]:sub(1, #prefix) == prefix and #found < 2 * limit do
-    local key = order[position]
-    found[#found + 1] = key
-    found[#found + 1] = space.entries[key].value
-    position = position + 1
+function Memory:page(name, from, to, limit, now)
+  local space, found = space_of(self, name), {}
+  remove_expired(space, now)
+  space.order = space.order or tables.sorted_keys(space.entries)
+  for position = position_of(space.order, from), #space.order do
+    local key = space.order[position]
+    if #found == 2 * limit or not tables.precedes(key, to) then
+      break
+    end
+    found[#found + 1], found[#found + 2] = key, space.entries[key].value
   end
   return found
-end
-
-function Memory:count(name, prefix, now)
-  local order, number = order_of(space_of(self, name), now), 0
-  local position = position_of(order, prefix)
-  while order[position + number] and order[position + number]:sub(1, #prefix) == prefix do
-    number = number + 1
-  end
-  return number
 end
 
 function Memory:lock(name)

@@ -9,7 +9,6 @@ local is_forked = require "riskscreen.util.forked"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
-local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local SCHEMA_VERSION = 1
@@ -50,7 +49,7 @@ local expiry = redis.call('ZSCORE', KEYS[2], ARGV[2])
 return (not expiry or tonumber(expiry) > now) and value
 ]])
 
--- KEYS: values, index, expiries. ARGV: time, first and last of the keys, limit of entries, of bytes, of the sweep.
+-- KEYS: values, index, expiries. ARGV: time, first key, end of the keys, limit of entries, of bytes, of the sweep.
 -- Returns false where it has to be run again.
 local PAGE = redis.script("page", SWEEP .. [[
 if sweep(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[6])) then return false end
@@ -66,33 +65,12 @@ end
 return found
 ]])
 
--- KEYS: values, index, expiries. ARGV: time, first and last of the keys, limit of the sweep. Returns false where it has
--- to be run again.
-local COUNT = redis.script("count", SWEEP .. [[
-if sweep(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[4])) then return false end
-return redis.call('ZLEXCOUNT', KEYS[2], ARGV[2], ARGV[3])
-]])
-
--- Takes a lock back that has expired and that nobody else has taken since: the last token is still its own. A number
--- would not do. Redis may lose it, and then it would count the same again for another holder.
-local LOCKS = [[
-local function is_held(lock, last, token, milliseconds)
-  local holder = redis.call('GET', lock)
-  if holder == token then
-    redis.call('PEXPIRE', lock, milliseconds)
-    return true
-  elseif not holder and redis.call('GET', last) == token then
-    redis.call('SET', lock, token, 'PX', milliseconds)
-    return true
-  end
-  return false
-end
-]]
-
 -- KEYS: values, index and expiries of each space, then each lock and its last token. ARGV: time, limit of the sweep,
 -- number of spaces, number of locks, life of a lock, the tokens, and 7 values for each change. All conditions are
--- checked before anything is written. Wrong types raise before as well.
-local APPLY = redis.script("apply", SWEEP .. LOCKS .. [[
+-- checked before anything is written. Wrong types raise before as well. The locks are renewed. One that has expired is
+-- taken back if nobody else has taken it since: the last token is still its own. A number would not do. Redis may lose
+-- it, and then it would count the same again for another holder.
+local APPLY = redis.script("apply", SWEEP .. [[
 local spaces, locks = tonumber(ARGV[3]), tonumber(ARGV[4])
 for space = 1, spaces do
   redis.call('HLEN', KEYS[3 * space - 2])
@@ -100,10 +78,11 @@ for space = 1, spaces do
   redis.call('ZCARD', KEYS[3 * space])
 end
 for lock = 1, locks do
-  local key = 3 * spaces + 2 * lock - 1
-  if not is_held(KEYS[key], KEYS[key + 1], ARGV[5 + lock], ARGV[5]) then
+  local key, token = 3 * spaces + 2 * lock - 1, ARGV[5 + lock]
+  if redis.call('GET', KEYS[key + 1]) ~= token then
     return redis.error_reply('LOCKLOST ' .. lock)
   end
+  if redis.call('PEXPIRE', KEYS[key], ARGV[5]) == 0 then redis.call('SET', KEYS[key], token, 'PX', ARGV[5]) end
 end
 local entries, order, sweeps = {}, {}, {}
 local function entry_of(space, key)
@@ -164,9 +143,6 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 return ARGV[2]
 ]]
 )
-
--- KEYS: lock, last token. ARGV: life in milliseconds, token.
-local RENEW = redis.script("renew", LOCKS .. "return is_held(KEYS[1], KEYS[2], ARGV[2], ARGV[1]) and 1 or 0")
 
 -- KEYS: lock. ARGV: token.
 local RELEASE = redis.script("release", redis.RELEASE)
@@ -249,18 +225,6 @@ local function run(self, script, keys, arguments, reads)
   return reply, err
 end
 
--- The range of keys for ZRANGEBYLEX.
-local function range_of(prefix, after)
-  local first = "[" .. prefix
-  if after and not tables.precedes(after, prefix) then
-    first = "(" .. after
-  end
-  -- The last byte that can grow, grown: all keys with the prefix come before it.
-  local head = prefix:gsub("\255+$", "")
-  local last = head == "" and "+" or "(" .. head:sub(1, -2) .. string.char(head:byte(-1) + 1)
-  return first, last
-end
-
 function Redis:get(space, key, now)
   local values, _, expiries = keys_of(self, space)
   local value, err = run(self, GET, { values, expiries }, { time(now), key }, true)
@@ -275,33 +239,18 @@ function Redis:time()
   return tonumber(reply[1]) + tonumber(reply[2]) / 1e6
 end
 
--- Runs a script until it has found no more expired entries than it may remove at once.
-local function run_until_swept(self, script, space, arguments)
+function Redis:page(space, from, to, limit, now)
   local values, index, expiries = keys_of(self, space)
+  local arguments = { time(now), "[" .. from, "(" .. to, limit, PAGE_SIZE, SWEEP_LIMIT }
   local reply, err
   repeat
-    reply, err = run(self, script, { values, index, expiries }, arguments, true)
+    reply, err = run(self, PAGE, { values, index, expiries }, arguments, true)
   until reply ~= false
   return reply, err
 end
 
-function Redis:page(space, prefix, after, limit, now)
-  local first, last = range_of(prefix, after)
-  return run_until_swept(self, PAGE, space, { time(now), first, last, limit, PAGE_SIZE, SWEEP_LIMIT })
-end
-
-function Redis:count(space, prefix, now)
-  local first, last = range_of(prefix)
-  return run_until_swept(self, COUNT, space, { time(now), first, last, SWEEP_LIMIT })
-end
-
 local function milliseconds(seconds)
   return math.ceil(seconds * 1000)
-end
-
-local function lock_lost(name)
-  local message = "the lock '%s' is lost: this program did not renew it in time, and another has taken it"
-  return problem("lock_lost", message:format(name))
 end
 
 -- The tokens of this process's locks: those of a parent are not a child's to renew or to release.
@@ -342,24 +291,21 @@ function Redis:apply(changes, now)
   end
   local made, err = run(self, APPLY, keys, arguments)
   if err and err.code == "LOCKLOST" then
-    return nil, lock_lost(names[tonumber(err.message:match "LOCKLOST (%d+)")] or "?")
+    local message = "the lock '%s' is lost: this program did not renew it in time, and another has taken it"
+    local name = names[tonumber(err.message:match "LOCKLOST (%d+)")]
+    return nil, problem("lock_lost", message:format(name))
   elseif err then
     return nil, err
   end
   return made == 1
 end
 
--- Renews a lock until it is released or lost.
+-- Renews a lock until it is released: every change does, also of nothing.
 local function keep(self, name, token)
-  while true do
+  runtime.sleep(self.settings.lock_ttl / 3)
+  while locks_of(self)[name] == token and not self.closed do
+    self:apply {}
     runtime.sleep(self.settings.lock_ttl / 3)
-    if locks_of(self)[name] ~= token or self.closed then
-      return
-    end
-    local held = run(self, RENEW, { lock_keys(self, name) }, { milliseconds(self.settings.lock_ttl), token })
-    if held == 0 then
-      return
-    end
   end
 end
 

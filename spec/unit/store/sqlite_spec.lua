@@ -141,7 +141,7 @@ describe("the file of a store", function()
     local store = assert(open(path))
     local space = store:space "a"
     local function limit(pages)
-      local statement = assert(store.backend.connection:prepare("PRAGMA max_page_count = " .. pages))
+      local statement = assert(store.backend.connection.handle:prepare("PRAGMA max_page_count = " .. pages))
       assert(statement:execute())
       statement:close()
     end
