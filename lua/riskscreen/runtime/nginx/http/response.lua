@@ -8,7 +8,6 @@ local find, sub = string.find, string.sub
 
 local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
 local MAX_SIZE_LINE = 4096 -- bytes of the line before a chunk
-local BLOCK = 1024 -- pieces that are joined together
 
 local M = {}
 
@@ -22,26 +21,16 @@ local function more(connection, most)
   return bytes, failure
 end
 
--- Collects a body. Tiny pieces are joined early, so that they take little more memory than their bytes.
-local function collector()
-  local blocks, pieces, count = {}, {}, 0
-  local size = 0
-  return {
-    add = function(piece)
-      count = count + 1
-      pieces[count] = piece
-      size = size + #piece
-      if count == BLOCK then
-        blocks[#blocks + 1] = concat(pieces)
-        pieces, count = {}, 0
-      end
-      return size
-    end,
-    text = function()
-      blocks[#blocks + 1] = concat(pieces)
-      return concat(blocks)
-    end,
-  }
+-- Adds bytes to the pieces of a body. A piece is joined with the shorter ones before it. So tiny pieces take little
+-- more memory than their bytes, and no byte is copied often.
+local function add(pieces, bytes)
+  local count = #pieces
+  while count > 0 and #pieces[count] <= #bytes do
+    bytes = pieces[count] .. bytes
+    pieces[count] = nil
+    count = count - 1
+  end
+  pieces[count + 1] = bytes
 end
 
 local function too_large(connection, name, limit)
@@ -58,44 +47,83 @@ end
 -- Then a known head is one string, and the body another. LuaJIT hashes a long string by few of its bytes. A head
 -- together with its body would collide with the last ones (`./dev bench nginx`).
 local function read_head(connection, parse)
-  local peer = connection.peer
+  local peer, seen = connection.peer, 0
   local text, failure = more(connection, peer.head_size)
-  local seen = 0
   while text do
-    local first, last = find(text, "\r\n\r\n", 1, true)
-    while not first do
-      if #text > 4 and sub(text, 1, 5) ~= "HTTP/" or find(text, "\n\n", 1, true) then
-        return connection:refuse "malformed answer"
-      elseif seen + #text > MAX_HEADERS then
-        return too_large(connection, "the limit of its headers", MAX_HEADERS)
+    local _, last = find(text, "\r\n\r\n", 1, true)
+    if seen + (last or #text) > MAX_HEADERS then
+      return too_large(connection, "the limit of its headers", MAX_HEADERS)
+    elseif last then
+      seen = seen + last
+      local head, wrong = parse(text, last)
+      if not head then
+        return connection:refuse("malformed answer (" .. wrong .. ")")
+      elseif head.status >= 200 then
+        peer.head_size = last
+        return head, sub(text, last + 1)
+      elseif head.status == 101 then
+        return connection:refuse "malformed answer (an upgrade that nobody asked for)"
       end
+      text = sub(text, last + 1)
+    elseif #text > 4 and sub(text, 1, 5) ~= "HTTP/" or find(text, "\n\n", 1, true) then
+      return connection:refuse "malformed answer"
+    else
       local bytes
       bytes, failure = more(connection)
-      if not bytes then
-        return nil, failure
-      end
-      text = text .. bytes
-      first, last = find(text, "\r\n\r\n", 1, true)
-    end
-    seen = seen + last
-    if seen > MAX_HEADERS then
-      return too_large(connection, "the limit of its headers", MAX_HEADERS)
-    end
-    local head, wrong = parse(text, last)
-    if not head then
-      return connection:refuse("malformed answer (" .. wrong .. ")")
-    elseif head.status >= 200 then
-      peer.head_size = last
-      return head, sub(text, last + 1)
-    elseif head.status == 101 then
-      return connection:refuse "malformed answer (an upgrade that nobody asked for)"
-    end
-    text = sub(text, last + 1)
-    if text == "" then
-      text, failure = more(connection)
+      text = bytes and text .. bytes
     end
   end
   return nil, failure
+end
+
+---@class riskscreen.cosocket.Reader
+---@field connection riskscreen.cosocket.Connection
+---@field text string received bytes
+---@field at integer the first one that was not read
+
+-- Whether everything that was received has been read.
+local function is_empty(reader)
+  return reader.at > #reader.text
+end
+
+-- Reads bytes of the body into its pieces.
+local function read_bytes(reader, count, pieces)
+  while #reader.text - reader.at + 1 < count do
+    local piece = sub(reader.text, reader.at)
+    add(pieces, piece)
+    count = count - #piece
+    local text, failure = more(reader.connection)
+    if not text then
+      return nil, failure
+    end
+    reader.text, reader.at = text, 1
+  end
+  add(pieces, sub(reader.text, reader.at, reader.at + count - 1))
+  reader.at = reader.at + count
+  return true
+end
+
+-- The next line of a chunked body, without its end.
+local function read_line(reader, limit)
+  local connection = reader.connection
+  local first = find(reader.text, "\r\n", reader.at, true)
+  while not first do
+    if #reader.text - reader.at >= limit then
+      return connection:refuse "bad chunked encoding"
+    end
+    local bytes, failure = more(connection)
+    if not bytes then
+      return nil, failure
+    end
+    reader.text, reader.at = sub(reader.text, reader.at) .. bytes, 1
+    first = find(reader.text, "\r\n", 1, true)
+  end
+  local line = sub(reader.text, reader.at, first - 1)
+  reader.at = first + 2
+  if not is_header_value(line) then
+    return connection:refuse "bad chunked encoding"
+  end
+  return line
 end
 
 -- The body of an announced length, and whether nothing came after it.
@@ -109,128 +137,85 @@ local function read_length(connection, rest, length, limit)
       return nil, failure
     end
   end
-  if #rest >= length then
-    return #rest == length and rest or sub(rest, 1, length), #rest == length
+  if #rest == length then
+    return rest, true -- as nearly always
   end
-  local pieces = collector()
-  local size = pieces.add(rest)
-  while size < length do
-    local bytes, failure = more(connection)
-    if not bytes then
-      return nil, failure
-    end
-    local excess = size + #bytes - length
-    if excess > 0 then
-      pieces.add(sub(bytes, 1, -excess - 1))
-      return pieces.text(), false
-    end
-    size = pieces.add(bytes)
+  local reader, pieces = { connection = connection, text = rest, at = 1 }, {}
+  local done, failure = read_bytes(reader, length, pieces)
+  if not done then
+    return nil, failure
   end
-  return pieces.text(), true
+  return concat(pieces), is_empty(reader)
 end
 
 -- The body up to the end of the connection.
 local function read_to_end(connection, rest, limit)
-  local pieces = collector()
-  local size = pieces.add(rest)
+  local pieces, size = { rest }, #rest
   while size <= limit do
     local bytes, failure = connection:receive()
     if failure == "closed" then
-      return pieces.text(), false
+      return concat(pieces), false
     elseif not bytes then
       return nil, failure
     end
-    size = pieces.add(bytes)
+    add(pieces, bytes)
+    size = size + #bytes
   end
   return body_too_large(connection, limit)
 end
 
--- The next line, without its end, and the position after it.
-local function read_line(connection, text, position, limit)
-  local first = find(text, "\r\n", position, true)
-  while not first do
-    if #text - position >= limit then
-      return connection:refuse "bad chunked encoding"
-    end
-    local bytes, failure = more(connection)
-    if not bytes then
-      return nil, failure
-    end
-    text = sub(text, position) .. bytes
-    position = 1
-    first = find(text, "\r\n", 1, true)
+-- The length of the next chunk.
+local function read_size(reader)
+  local line, failure = read_line(reader, MAX_SIZE_LINE)
+  if not line then
+    return nil, failure
   end
-  local line = sub(text, position, first - 1)
-  if not is_header_value(line) then
-    return connection:refuse "bad chunked encoding"
+  local digits = line:match "^(%x+)[ \t]*$" or line:match "^(%x+)[ \t]*;"
+  if not digits then
+    return reader.connection:refuse "bad chunked encoding"
   end
-  return line, text, first + 2
+  return #digits > 12 and math.huge or tonumber(digits, 16)
 end
 
--- Adds `length` bytes to the pieces; returns the text and the position after their line end.
-local function read_chunk(connection, pieces, text, position, length)
-  while #text - position + 1 < length + 2 do
-    local there = #text - position + 1
-    if there > 0 and there <= length then
-      pieces.add(sub(text, position))
-      length = length - there
-      text, position = "", 1
+-- Skips the lines after the last chunk.
+local function skip_trailers(reader)
+  local left = MAX_HEADERS
+  while true do
+    local line, failure = read_line(reader, left)
+    if not line or line == "" then
+      return line, failure
     end
-    local bytes, failure = more(connection)
-    if not bytes then
-      return nil, failure
-    end
-    text = sub(text, position) .. bytes
-    position = 1
+    left = left - #line
   end
-  pieces.add(sub(text, position, position + length - 1))
-  if sub(text, position + length, position + length + 1) ~= "\r\n" then
-    return connection:refuse "bad chunked encoding"
-  end
-  return text, position + length + 2
-end
-
--- Skips the lines after the last chunk. Returns whether nothing came after them.
-local function read_trailers(connection, text, position)
-  local seen = 0
-  local line
-  repeat
-    line, text, position = read_line(connection, text, position, MAX_HEADERS - seen)
-    if not line then
-      return nil, text
-    end
-    seen = seen + #line
-  until line == ""
-  return position > #text
 end
 
 -- The body of a chunked answer, and whether nothing came after it.
 local function read_chunks(connection, text, limit)
-  local pieces, size, position = collector(), 0, 1
+  local reader, pieces, size = { connection = connection, text = text, at = 1 }, {}, 0
   while true do
-    local line
-    line, text, position = read_line(connection, text, position, MAX_SIZE_LINE)
-    if not line then
-      return nil, text
+    local length, failure = read_size(reader)
+    if not length then
+      return nil, failure
     end
-    local digits = line:match "^(%x+)[ \t]*$" or line:match "^(%x+)[ \t]*;"
-    if not digits then
-      return connection:refuse "bad chunked encoding"
-    end
-    local length = #digits > 12 and math.huge or tonumber(digits, 16)
     size = size + length
     if size > limit then
       return body_too_large(connection, limit)
-    elseif length == 0 then
-      local clean, failure = read_trailers(connection, text, position)
-      if clean == nil then
-        return nil, failure
-      end
-      return pieces.text(), clean
     end
-    text, position = read_chunk(connection, pieces, text, position, length)
-    if not text then
-      return nil, position
+    if length == 0 then
+      local line, wrong = skip_trailers(reader)
+      if not line then
+        return nil, wrong
+      end
+      return concat(pieces), is_empty(reader)
+    end
+    local behind, wrong = read_bytes(reader, length, pieces)
+    if behind then
+      behind, wrong = read_line(reader, 1)
+    end
+    if not behind then
+      return nil, wrong
+    elseif behind ~= "" then
+      return connection:refuse "bad chunked encoding"
     end
   end
 end
