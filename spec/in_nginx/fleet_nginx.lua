@@ -479,7 +479,7 @@ describe("gates with one Redis", function()
       fleet.redis:start()
       second.wait_until_hearing()
       nginx.wait_for("the circuit to close", function()
-        return second.count "redis_circuit.closed" == 1
+        return second.count "fleet.circuit.state" == "closed"
       end)
       assert.equal("allow redis", second.decide(CLEAN))
       assert.equal(0, second.count "redis_purges.lost")
@@ -552,7 +552,7 @@ describe("gates with one Redis", function()
       nginx.wait_for("Redis to be used again", function()
         index = index + 1
         gate.decide(("0x%040x"):format(index))
-        return gate.count "redis_circuit.closed" == 1
+        return gate.count "fleet.circuit.state" == "closed"
       end)
     end)
 
@@ -578,10 +578,10 @@ describe("gates with one Redis", function()
       local waited = decide_many(1)
       assert.equal(20, waited)
       nginx.wait_for("the circuit to open", function()
-        return gate.count "redis_circuit.closed" == 0
+        return gate.count "fleet.circuit.state" ~= "closed"
       end)
       nginx.wait_for("the time of a probe", function()
-        return gate.count "redis_circuit.half_open" == 1
+        return gate.count "fleet.circuit.state" == "half_open"
       end)
       assert.equal(waited + 1, decide_many(21))
       fleet.redis:signal "CONT"

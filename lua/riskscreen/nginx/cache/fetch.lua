@@ -63,7 +63,6 @@ end
 -- Asks the service, and keeps the answer or the failure. Returns the entry as other workers will read it.
 local function ask(self, fetch)
   local started = self.clock()
-  self.metrics:begin(fetch)
   local decision = self.fetch(fetch.address, fetch.network, fetch.deadline - started)
   if type(decision) ~= "table" or not is_action[decision.action] then
     error("fetch must return a decision", 0)

@@ -233,7 +233,6 @@ function Cache:get(address, network_name, timeout)
     expired = entry,
     waiting = 0,
     lock = false,
-    slot = false,
     own = false,
     source = false,
   }, now)
@@ -318,7 +317,7 @@ local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
 local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 
 local function nothing() end
-local NO_METRICS = { lookup = nothing, begin = nothing, took = nothing, count = nothing, finish = nothing }
+local NO_METRICS = { lookup = nothing, took = nothing, count = nothing }
 local DEFAULTS = { lru = 10000, timeout = 5, version = "0", metrics = NO_METRICS }
 local NO_LRU = { get = nothing, set = nothing, takes = nothing, clear = nothing }
 

@@ -20,7 +20,6 @@ local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 ---@field semaphore? table
 ---@field lock string|boolean|nil of all workers; see CacheDict:lock
 ---@field shared? { key: string, lease: number, purge?: number, mark: string } what Redis has said about it
----@field slot integer|false of the metrics
 ---@field result? riskscreen.nginx.Entry|false once it is over; false without one
 ---@field source riskscreen.nginx.CacheSource|false
 ---@field own riskscreen.Decision|false for the caller that fetches
@@ -51,7 +50,6 @@ local function finish(fetch, result)
     cache.under_way[key] = nil
   end
   cache.dict:unlock(key, fetch.lock)
-  cache.metrics:finish(fetch)
   fetch.result = result or false
   if fetch.waiting > 0 then
     fetch.semaphore:post(fetch.waiting)

@@ -1,8 +1,6 @@
 -- The metrics of a gate. Each worker has a recorder, which counts in plain numbers and adds them to the shared dict now
 -- and then. A total never decreases while nginx runs, reloads included. status.lua shows the same counts to a person.
 local definitions = require "riskscreen.nginx.metrics.definitions"
-local errors = require "riskscreen.errors"
-local open_sets = require "riskscreen.util.open_set"
 local prometheus = require "riskscreen.nginx.metrics.prometheus"
 local stats = require "riskscreen.call.stats"
 local tables = require "riskscreen.util.tables"
@@ -12,10 +10,6 @@ local FLUSH_INTERVAL = 1 -- seconds
 local SHOWN = 60 -- minutes, the one under way included
 local MINUTE_LIFETIME = (SHOWN + 1) * 60 -- seconds
 local GAUGE_LIFETIME = 5 -- seconds after which the gauge of a silent worker is dropped
-
-local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
--- The statuses that an inbox answers with; any other counts as the last.
-local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 
 ---@class riskscreen.nginx.Counter
 ---@field value number of this worker
@@ -27,24 +21,36 @@ local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 ---@field name string
 ---@field private counts table<string, table> counters, by name and then by label values
 ---@field private counters riskscreen.nginx.Counter[] the same as a list
----@field private open riskscreen.OpenSet fetches of this worker under way
 ---@field private flushing boolean whether a timer flushes the counts
 ---@field private added table<string, number> the part of each figure that was added to the minutes in the dict
 local Recorder = {}
 
--- A table of counters by the first list of names, of tables by the second.
-local function new_counts(self, key, names, ...)
+local function new_counter(self, key)
+  local counter = { key = key, value = 0, flushed = 0, seen = 0 }
+  table.insert(self.counters, counter)
+  return counter
+end
+
+-- A table of counters by the values of the last label, of tables by those of the labels before it.
+local function new_counts(self, key, labels, depth)
+  if not labels[depth] then
+    return new_counter(self, key)
+  end
   local counts = {}
-  for _, name in ipairs(names) do
-    local own_key = key .. ":" .. name
-    if ... then
-      counts[name] = new_counts(self, own_key, ...)
-    else
-      counts[name] = { key = own_key, value = 0, flushed = 0, seen = 0 }
-      table.insert(self.counters, counts[name])
+  for _, value in ipairs(labels[depth]) do
+    if value ~= "redis" or self.has_redis then
+      counts[value] = new_counts(self, key .. ":" .. value, labels, depth + 1)
     end
   end
   return counts
+end
+
+local function new_histogram(self, key)
+  local histogram = { sum = new_counter(self, key .. ":sum"), buckets = {} }
+  for index = 1, #stats.bounds + 1 do
+    histogram.buckets[index] = new_counter(self, key .. ":" .. index)
+  end
+  return histogram
 end
 
 -- Adds a new count to the dict. A count for which the dict has no room is kept for the next time. When the dict has
@@ -138,7 +144,7 @@ local function flush(self)
       flush_counter(dict, counter)
     end
     add_to_minute(self)
-    dict:set(self.gauge_prefix .. self.slot(), self.open:count(), GAUGE_LIFETIME)
+    dict:set(self.gauge_prefix .. self.slot(), snapshot and snapshot.in_flight or 0, GAUGE_LIFETIME)
   end
   return snapshot
 end
@@ -211,31 +217,12 @@ function Recorder:delivered(status)
   count_up(self, deliveries[status] or deliveries[500])
 end
 
----Counts a fetch as under way.
----@param lookup table gets the field `slot`; the fetch of an aborted request is collected, and then no longer counted
-function Recorder:begin(lookup)
-  lookup.slot = self.open:add(lookup)
-  changed(self)
-end
-
----Ends `begin`, if there was one.
----@param lookup table
-function Recorder:finish(lookup)
-  if lookup.slot then
-    self.open:remove(lookup, lookup.slot)
-  end
-  changed(self)
-end
-
 local function room_of(dict)
   return dict and { capacity_bytes = dict:capacity(), free_bytes = dict:free_space() }
 end
 
--- Fetches of all workers, exiting ones included.
+-- Calls of all workers' clients, exiting workers included.
 local function all_under_way(self)
-  if not self.dict then
-    return self.open:count()
-  end
   local sum = 0
   for slot = 0, self.worker_count() - 1 do
     for _, state in ipairs { "", "ending:" } do
@@ -254,28 +241,6 @@ local function counted_since(self)
   return self.since
 end
 
--- The facts about local lists as metrics: by fact, kind and file.
-local function local_list_gauges(facts)
-  local gauges = {}
-  for _, name in ipairs { "entries", "bytes", "age_seconds", "invalid", "stale", "faulty" } do
-    gauges[name] = { deny = {}, allow = {} }
-    for _, fact in ipairs(facts) do
-      local value = fact[name]
-      gauges[name][fact.kind][fact.file] = type(value) == "boolean" and (value and 1 or 0) or value
-    end
-  end
-  return gauges
-end
-
--- 1 for the state of a circuit, and 0 for the others.
-local function circuit_gauge(status)
-  local gauge = status and { closed = 0, open = 0, half_open = 0 }
-  if gauge then
-    gauge[status.state] = 1
-  end
-  return gauge
-end
-
 ---@class riskscreen.nginx.Snapshot
 ---@field name string of the gate
 ---@field info table<string, 1> by the version of the library
@@ -285,22 +250,18 @@ end
 ---@field lookups table<string, { hit: integer, miss: integer }> by tier
 ---@field errors table<string, integer> by kind
 ---@field upstream { buckets: integer[], sum: number }
----@field in_flight integer
+---@field in_flight? integer
 ---@field client? table<string, integer> the counters of the client
 ---@field answers? table<string, integer> by class of their status
 ---@field breaker? table the status of the circuit breaker
----@field circuit? table<string, 0|1> by state
 ---@field fleet? riskscreen.nginx.RedisFacts
 ---@field redis? { buckets: integer[], sum: number }
----@field redis_circuit? table<string, 0|1> by state
 ---@field rate_limit? table the status of the rate limit
 ---@field dict? { capacity_bytes: integer, free_bytes: integer }
 ---@field deliveries? table<integer, integer> of webhooks, by the status of the answer
 ---@field lists? riskscreen.nginx.ListFacts
----@field entries? { blacklist: integer, whitelist: integer }
 ---@field refreshes? table<string, integer> of the lists, by result
 ---@field local_lists? riskscreen.ListFacts[] of the worker that answers
----@field local_list? table<string, table<"deny"|"allow", table<string, number>>> the same by fact, kind and file
 ---@field recorded? table<string, integer> decisions for the journal, by result
 ---@field events? { capacity_bytes: integer, free_bytes: integer } of the webhooks' own dict
 
@@ -311,15 +272,11 @@ function Recorder:snapshot()
   local snapshot = totals_of(self.counts)
   snapshot.name, snapshot.info, snapshot.since = self.name, { [version] = 1 }, counted_since(self)
   snapshot.worker = not self.dict and tostring(self.slot()) or nil
-  snapshot.in_flight = all_under_way(self)
+  snapshot.in_flight = client.in_flight and self.dict and all_under_way(self) or client.in_flight
   snapshot.breaker, snapshot.rate_limit = client.breaker, client.rate_limit
-  snapshot.circuit = circuit_gauge(client.breaker)
   snapshot.fleet = self.fleet and self.fleet:facts()
-  snapshot.redis_circuit = circuit_gauge(snapshot.fleet and snapshot.fleet.circuit)
   snapshot.lists = self.lists and self.lists:facts()
-  snapshot.entries = snapshot.lists and { blacklist = snapshot.lists.blacklist, whitelist = snapshot.lists.whitelist }
   snapshot.local_lists = self.local_lists and self.local_lists:facts()
-  snapshot.local_list = snapshot.local_lists and local_list_gauges(snapshot.local_lists)
   snapshot.dict, snapshot.events = room_of(self.dict), room_of(self.inbox and self.inbox.dict)
   return snapshot
 end
@@ -378,6 +335,11 @@ local function slot_of_worker()
   return (worker.exiting() and "ending:" or "") .. (worker.id() or "agent")
 end
 
+local function of_nginx()
+  local ngx = _G.ngx
+  return ngx and { every = ngx.timer.every, slot = slot_of_worker, worker_count = ngx.worker.count, time = ngx.time }
+end
+
 ---@class riskscreen.nginx.RecorderSettings
 ---@field dict? table an ngx.shared dict; without it each worker counts for itself
 ---@field name? string of the gate: recorders of one name and one dict count together
@@ -396,57 +358,17 @@ end
 ---@param settings riskscreen.nginx.RecorderSettings
 ---@return riskscreen.nginx.Recorder
 function M.new(settings)
-  local ngx = _G.ngx
-  local name = settings.name or "default"
-  local prefix = "riskscreen:metrics:" .. name .. ":"
-  local time = settings.time or ngx.time
-  local self = tables.object(Recorder, {
-    name = name,
-    dict = settings.dict,
-    client = settings.client,
-    inbox = settings.inbox,
-    lists = settings.lists,
-    local_lists = settings.local_lists,
-    every = settings.every or ngx.timer.every,
-    slot = settings.slot or slot_of_worker,
-    worker_count = settings.worker_count or ngx.worker.count,
-    time = time,
-    since = time(),
-    since_key = prefix .. "since",
-    gauge_prefix = prefix .. "in_flight:",
-    minute_prefix = prefix .. "minute:",
-    added = {},
-    counters = {},
-    open = open_sets.new(),
-    flushing = false,
-  })
-  local function counts(key, ...)
-    return new_counts(self, prefix .. key, ...)
-  end
-  local buckets = {}
-  for index = 1, #stats.bounds + 1 do
-    buckets[index] = index
-  end
-  local function with_redis(names)
-    return settings.has_redis and tables.concat(names, { "redis" }) or names
-  end
-  local function histogram(key)
-    return tables.merge(counts(key, { "sum" }), { buckets = counts(key, buckets) })
-  end
-  self.counts = {
-    decided = counts("decided", definitions.ACTIONS, with_redis(definitions.SOURCES)),
-    lookups = counts("lookup", with_redis(definitions.TIERS), { "hit", "miss" }),
-    errors = counts("error", tables.pluck(errors.kinds, "kind")),
-    upstream = histogram "upstream",
-    client = settings.client and counts("client", tables.pluck(stats.counters, "name")),
-    answers = settings.client and counts("answers", CLASSES),
-    deliveries = settings.inbox and counts("delivery", DELIVERY_STATUSES),
-    recorded = settings.journal and counts("recorded", { "written", "lost", "failed" }),
-    refreshes = settings.lists and counts("refresh", { "success", "failure" }),
-    redis = settings.has_redis and histogram "redis" or nil,
-  }
-  for key, labels in pairs(settings.has_redis and definitions.REDIS or {}) do
-    self.counts[key] = counts(key, labels)
+  local self = tables.object(Recorder, tables.merge(tables.merge({ name = "default" }, of_nginx()), settings))
+  local prefix = "riskscreen:metrics:" .. self.name .. ":"
+  self.since, self.since_key = self.time(), prefix .. "since"
+  self.gauge_prefix, self.minute_prefix = prefix .. "in_flight:", prefix .. "minute:"
+  self.flushing, self.added = false, {}
+  self.counts, self.counters = {}, {}
+  for path, count in pairs(definitions.counts) do
+    if not count.needs or self[count.needs] then
+      local make = count.is_histogram and new_histogram or new_counts
+      self.counts[path] = make(self, prefix .. path, count, 1)
+    end
   end
   return self
 end

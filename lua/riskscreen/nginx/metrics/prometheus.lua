@@ -5,7 +5,9 @@ local tables = require "riskscreen.util.tables"
 local escapes = { ["\\"] = "\\\\", ['"'] = '\\"', ["\n"] = "\\n" }
 
 local function number(value)
-  if value ~= value then
+  if type(value) == "boolean" then
+    return value and "1" or "0"
+  elseif value ~= value then
     return "NaN"
   elseif value == math.huge or value == -math.huge then
     return value > 0 and "+Inf" or "-Inf"
@@ -43,7 +45,7 @@ local function write_samples(lines, metric, value, labels, depth)
   if value == nil then
     return
   elseif name then
-    for _, key in ipairs(tables.sorted_keys(value)) do
+    for _, key in ipairs(metric.keys or tables.sorted_keys(value)) do
       write_samples(lines, metric, value[key], tables.concat(labels, { label(name, key) }), depth + 1)
     end
   elseif metric.type == "histogram" then
@@ -53,13 +55,30 @@ local function write_samples(lines, metric, value, labels, depth)
   end
 end
 
--- The value at a path of fields, or nil.
-local function value_at(snapshot, path)
+-- Facts by the values of their labels; each fact has its own.
+local function by_labels(metric, list)
+  local all, first, second = {}, metric.labels[1], metric.labels[2]
+  for _, facts in ipairs(list) do
+    all[facts[first]] = all[facts[first]] or {}
+    all[facts[first]][facts[second]] = facts[metric.fact]
+  end
+  return all
+end
+
+-- The value of a metric, or nil.
+local function value_of(metric, snapshot)
   local value = snapshot
-  for field in path:gmatch "[^.]+" do
+  for field in metric.path:gmatch "[^.]+" do
     value = value and value[field]
   end
-  return value
+  if value and metric.states then
+    local states = {}
+    for _, state in ipairs(metric.states) do
+      states[state] = value == state
+    end
+    return states
+  end
+  return value and metric.fact and by_labels(metric, value) or value
 end
 
 local M = { CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8" }
@@ -74,7 +93,7 @@ function M.text(metrics, snapshots)
     for _, snapshot in ipairs(snapshots) do
       local labels = { label("gate", snapshot.name) }
       labels[2] = snapshot.worker and label("worker", snapshot.worker)
-      write_samples(lines, metric, value_at(snapshot, metric.path), labels, 0)
+      write_samples(lines, metric, value_of(metric, snapshot), labels, 0)
     end
     if lines[1] then
       text[#text + 1] = ("# HELP %s %s\n# TYPE %s %s\n%s\n"):format(

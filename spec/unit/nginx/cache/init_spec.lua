@@ -417,11 +417,11 @@ describe("an address", function()
 end)
 
 describe("the metrics", function()
-  local counts, open
+  local counts
 
   -- A recorder that counts calls by method and arguments.
   local function recorder()
-    counts, open = {}, {}
+    counts = {}
     local function count(...)
       local name = table.concat({ ... }, " ")
       counts[name] = (counts[name] or 0) + 1
@@ -435,12 +435,6 @@ describe("the metrics", function()
       end,
       took = function(_, name)
         count(name)
-      end,
-      begin = function(_, token)
-        open[token] = true
-      end,
-      finish = function(_, token)
-        open[token] = nil
       end,
     }
   end
@@ -462,7 +456,6 @@ describe("the metrics", function()
     end
     decide(first, "other", "tron")
     assert.same({ ["lru miss"] = 2, ["lru hit"] = 2, ["dict miss"] = 1, ["dict hit"] = 1, upstream = 1 }, counts)
-    assert.same({}, open)
   end)
 
   it("count failures by kind, and no time of the service if nothing was sent", function()
@@ -479,16 +472,5 @@ describe("the metrics", function()
     local cache = world:worker { metrics = recorder() }
     assert.equal("unknown invalid", seen(cache))
     assert.same({ ["lru miss"] = 1, ["dict miss"] = 1 }, counts)
-  end)
-
-  it("count no fetch as under way after it has raised an error", function()
-    world.answer = function()
-      error("a bug", 0)
-    end
-    local cache = world:worker { metrics = recorder() }
-    assert.has_error(function()
-      decide(cache)
-    end, "a bug")
-    assert.same({}, open)
   end)
 end)

@@ -187,44 +187,40 @@ describe("the recorders of several workers", function()
     assert.equal(2, decisions(read(new_worker(0)), "allow", "lru"))
   end)
 
-  it("show the fetches under way in all workers, exiting ones included", function()
-    local function under_way(worker)
-      return read(worker):get("riskscreen_in_flight", { gate = "withdrawals" })
+  -- A client with a number of calls under way.
+  local function with_calls(count)
+    local client = { count = count }
+    function client.stats()
+      return { in_flight = client.count }
     end
-    local first, second, old = new_worker(0), new_worker(1), new_worker(0)
-    local lookup, others, ended = {}, { {}, {} }, {}
-    first.recorder:begin(lookup)
-    second.recorder:begin(others[1])
-    old.recorder:begin(others[2])
-    second.recorder:begin(ended)
-    second.recorder:finish(ended)
+    return { client = client }
+  end
+
+  local function under_way(worker)
+    return read(worker):get("riskscreen_in_flight", { gate = "withdrawals" })
+  end
+
+  it("show the calls under way in all workers, exiting ones included", function()
+    local first, second = new_worker(0, with_calls(1)), new_worker(1, with_calls(1))
+    local old = new_worker(0, with_calls(1))
+    for _, worker in ipairs { second, old } do
+      worker.recorder:lookup("lru", false)
+    end
     old.slot = "ending:0"
     second.tick(false)
     old.tick(true)
     assert.equal(3, under_way(first))
-    first.recorder:finish(lookup)
-    assert.equal(#others, under_way(first))
-  end)
-
-  it("do not count the fetches of aborted requests as under way", function()
-    local worker = new_worker(0)
-    local kept = {}
-    worker.recorder:begin(kept)
-    worker.recorder:begin {}
-    collectgarbage()
-    collectgarbage()
-    assert.equal(1, read(worker):get("riskscreen_in_flight", { gate = "withdrawals" }))
-    worker.recorder:finish(kept)
+    first.recorder.client.count = 0
+    assert.equal(2, under_way(first))
   end)
 
   it("drop the gauge of a crashed worker", function()
-    local crashed, other = new_worker(0), new_worker(1)
-    local lookup = {}
-    crashed.recorder:begin(lookup)
+    local crashed, other = new_worker(0, with_calls(1)), new_worker(1, with_calls(0))
+    crashed.recorder:lookup("lru", false)
     crashed.tick(false)
+    assert.equal(1, under_way(other))
     now = now + 60
-    assert.equal(0, read(other):get("riskscreen_in_flight", { gate = "withdrawals" }))
-    crashed.recorder:finish(lookup)
+    assert.equal(0, under_way(other))
   end)
 
   it("never decrease when the dict loses counters", function()

@@ -85,12 +85,10 @@ describe("the status of a gate", function()
     recorder:took("upstream", 4)
     recorder:took("upstream", 1000)
     recorder:count("errors", "timeout")
-    local lookup = {}
-    recorder:begin(lookup)
+    stats.in_flight = 1
     local upstream = status().upstream
     assert.equal(100, upstream.lookups)
     assert.equal(1, upstream.in_flight)
-    recorder:finish(lookup)
     assert.is_near((98 * 0.04 + 1004) / 100, upstream.mean_seconds, 1e-9)
     assert.equal(0.05, upstream.p50_seconds_at_most)
     assert.equal(5, upstream.p99_seconds_at_most)
