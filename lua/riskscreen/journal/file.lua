@@ -14,7 +14,6 @@ local BLOCK = 65536 -- bytes that are read at once to find the end of the last w
 local LOCK_PAUSE = 0.001 -- seconds between two attempts to take the lock
 local LONGEST_HEAD = 1024 -- bytes
 local HEAD_LENGTH = 160 -- bytes, filled with spaces
-local ROTATED = "rotated" -- in place of a result: the lines belong into the next file
 
 ---@class riskscreen.journal.File
 ---@field path string
@@ -36,8 +35,16 @@ function M.failure(path, message, reason)
   return errors.new("storage", shown, { reason = reason or "io" })
 end
 
--- The error of a failed call of the system, by the system's message.
-local function system_failure(self, what, message)
+-- Raises the failure of a journal. The functions below raise each of theirs, and the journal makes it a result.
+local function fail(self, message, reason)
+  error(M.failure(self.path, message, reason), 0)
+end
+
+-- The result of a call of the system. If it failed, its message tells the reason.
+local function expect(self, what, result, message)
+  if result then
+    return result
+  end
   local reason = "io"
   if message:find("No space left", 1, true) then
     reason = "full"
@@ -46,7 +53,17 @@ local function system_failure(self, what, message)
   elseif message:find("No such file", 1, true) then
     reason = "missing"
   end
-  return nil, M.failure(self.path, what .. ": " .. message, reason)
+  return fail(self, what .. ": " .. message, reason)
+end
+
+-- Calls a function, and closes a file when it has ended, also by a failure.
+local function closing(file, fn, ...)
+  local ok, result = pcall(fn, ...)
+  file:close()
+  if not ok then
+    error(result, 0)
+  end
+  return result
 end
 
 local function open(path, mode)
@@ -114,8 +131,7 @@ local function read_end(self, file, settled)
   end
   local is_begun = finish == 0 and settled and (settled.next or settled.seq == 0)
   if not chain and size > 0 and not is_begun then
-    local message = "the last line is not one of a journal; run `journal verify`, or name another file"
-    return nil, M.failure(self.path, message, "damaged")
+    fail(self, "the last line is not one of a journal; run `journal verify`, or name another file", "damaged")
   end
   return finish, chain and { part = chain.part, seq = chain.seq, hash = chain.hash }, is_whole
 end
@@ -127,24 +143,18 @@ local function take_lock(self)
   local beside = not file and open(self.path, "rb")
   if beside then
     -- No head file is made beside a file that is no journal.
-    local finish, err = read_end(self, beside)
-    beside:close()
-    if not finish then
-      return nil, err
-    end
+    closing(beside, read_end, self, beside)
   end
   if not file then
     file, message = open_or_make(self, path, "ab")
     file = file and file:close() and open(path, "r+b")
   end
-  if not file then
-    return system_failure(self, "the head file cannot be opened", message)
-  end
+  expect(self, "the head file cannot be opened", file, message)
   local waited = 0
   while not self.system.lock(file) do
     if waited >= self.settings.lock_timeout then
       file:close()
-      return nil, M.failure(self.path, "another program holds the lock for too long", "busy")
+      fail(self, "another program holds the lock for too long", "busy")
     end
     self.settings.sleep(LOCK_PAUSE)
     waited = waited + LOCK_PAUSE
@@ -155,22 +165,20 @@ end
 -- The head for an empty or a new file: after the last line of the file before it.
 local function head_of_new_file(self, settled)
   if not settled and files.exists(self.path .. ".1") then
-    return nil, M.failure(self.path, "the head file is missing, but there are older files; bring it back", "damaged")
+    fail(self, "the head file is missing, but there are older files; bring it back", "damaged")
   elseif settled and (settled.next or files.exists(self.path .. "." .. settled.part)) then
     -- Without `next` the program ended between the rename and the note of it.
     return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
-  elseif not settled or settled.seq == 0 then
-    return { part = 1, seq = 0, hash = lines.FIRST }
+  elseif settled and settled.seq > 0 then
+    local message = "the file is missing or empty, but line %d was written to it; bring it back, or remove %s.head"
+    fail(self, message:format(settled.seq, self.path), "damaged")
   end
-  local message = "the file is missing or empty, but line %d was written to it; bring it back, or remove %s.head"
-  return nil, M.failure(self.path, message:format(settled.seq, self.path), "damaged")
+  return { part = 1, seq = 0, hash = lines.FIRST }
 end
 
 local function sync(self, file)
-  if self.settings.sync and not self.system.sync(file) then
-    return system_failure(self, "the file cannot be synchronised", "fdatasync failed")
-  end
-  return true
+  local is_done = not self.settings.sync or self.system.sync(file)
+  expect(self, "the file cannot be synchronised", is_done, "fdatasync failed")
 end
 
 -- Writes the head into the head file.
@@ -179,21 +187,16 @@ local function note(self, lock_file, head, is_rotated)
   local content = ('{"part":%d,"seq":%d,"hash":"%s"'):format(head.part, head.seq, head.hash) .. ending
   -- One write of always the same length: a program that is killed leaves the old head or the new one.
   lock_file:seek "set"
-  local ok, message = lock_file:write(content .. (" "):rep(HEAD_LENGTH - 1 - #content) .. "\n")
-  if not ok then
-    return system_failure(self, "the head cannot be written", message)
-  end
+  local written, message = lock_file:write(content .. (" "):rep(HEAD_LENGTH - 1 - #content) .. "\n")
+  expect(self, "the head cannot be written", written, message)
   self.settled_at, self.dirty = self.settings.now(), false
-  return true
 end
 
 -- Notes the head when the lines are on the disk, where `sync` says so.
 local function settle(self, lock_file, file, head, is_rotated)
-  local ok, err = sync(self, file)
-  if ok then
-    ok, err = note(self, lock_file, head, is_rotated)
-  end
-  return ok, err
+  sync(self, file)
+  note(self, lock_file, head, is_rotated)
+  return true
 end
 
 -- The place where the next line goes: the head, and the size of the file. A torn line is removed, unless the noted head
@@ -203,58 +206,34 @@ local function find_place(self, lock_file, file)
   local content = lock_file:read(LONGEST_HEAD)
   local settled = M.parse_head(content)
   if content and content:find "[^%s%z]" and not content:find '^{"part":' then
-    return nil, M.failure(self.path, self.path .. ".head is not the head of a journal", "damaged")
+    fail(self, self.path .. ".head is not the head of a journal", "damaged")
   end
-  local size, other, lacks_end = read_end(self, file, settled)
-  if not size then
-    return nil, other
-  end
-  local head, err = other, nil
-  if not head then
-    head, err = head_of_new_file(self, settled)
-  elseif settled and settled.seq > head.seq then
+  local size, last, lacks_end = read_end(self, file, settled)
+  local head = last or head_of_new_file(self, settled)
+  if last and settled and settled.seq > last.seq then
     local message = "the file ends at line %d, but line %d was written; run `journal verify`"
-    err = M.failure(self.path, message:format(head.seq, settled.seq), "damaged")
-  end
-  if err then
-    return nil, err
+    fail(self, message:format(last.seq, settled.seq), "damaged")
   elseif size < file:seek "end" then
-    local cut, message = self.system.truncate(file, size)
-    if not cut then
-      return system_failure(self, "a torn line cannot be removed", message)
-    end
+    expect(self, "a torn line cannot be removed", self.system.truncate(file, size))
     self.repaired = self.repaired + 1
   elseif lacks_end then
-    local ended, message = file:write "\n"
-    if not ended then
-      return system_failure(self, "the end of the last line cannot be written", message)
-    end
+    expect(self, "the end of the last line cannot be written", file:write "\n")
     size = size + 1
   end
-  if not settled and not other then
+  if not settled and not last then
     -- From now on the file is known as a journal's, and its head has its place on the disk.
-    local noted, failure = note(self, lock_file, head)
-    if not noted then
-      return nil, failure
-    end
+    note(self, lock_file, head)
   end
   return head, size
 end
 
 local function rotate(self, lock_file, file, head)
-  local ok, err = settle(self, lock_file, file, head)
-  if not ok then
-    return nil, err
-  end
+  settle(self, lock_file, file, head)
   local target = self.path .. "." .. head.part
   if files.exists(target) then
-    return nil, M.failure(self.path, target .. " exists; move it away, so that nothing is overwritten")
+    fail(self, target .. " exists; move it away, so that nothing is overwritten")
   end
-  local message
-  ok, message = os.rename(self.path, target)
-  if not ok then
-    return system_failure(self, "the file cannot be rotated", message)
-  end
+  expect(self, "the file cannot be rotated", os.rename(self.path, target))
   return settle(self, lock_file, file, head, true)
 end
 
@@ -266,27 +245,16 @@ local function with_lock(self, fn)
     self.is_resolved = made and made:close() or false
     self.path = files.target(self.path)
   end
-  local lock_file, err = take_lock(self)
-  if not lock_file then
-    return nil, err
-  end
-  local result, problem
-  local file, message = open_or_make(self, self.path, "a+b")
-  if not file then
-    result, problem = system_failure(self, "the file cannot be opened", message)
-  else
-    local head, size = find_place(self, lock_file, file)
-    problem = size
-    if head then
-      result, problem = fn(lock_file, file, head, size)
-    end
-    file:close()
-  end
-  lock_file:close() -- releases the lock
-  return result, problem
+  local lock_file = take_lock(self)
+  return closing(lock_file, function() -- which releases the lock
+    local file = expect(self, "the file cannot be opened", open_or_make(self, self.path, "a+b"))
+    return closing(file, function()
+      return fn(lock_file, file, find_place(self, lock_file, file))
+    end)
+  end)
 end
 
--- Appends all of the lines, or none.
+-- Appends all of the lines, or none. Returns false where they belong into the next file.
 local function append(self, bodies, lock_file, file, head, size)
   if not bodies[1] then
     return true
@@ -295,62 +263,53 @@ local function append(self, bodies, lock_file, file, head, size)
   local content = table.concat(sealed, "\n") .. "\n"
   local max_size = self.settings.max_size
   if max_size and size > 0 and size + #content > max_size then
-    local ok, err = rotate(self, lock_file, file, head)
-    return ok and ROTATED, err
+    rotate(self, lock_file, file, head)
+    return false
   end
   local is_due = self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle)
-  local ok, problem = file:write(content)
-  if not ok then
-    problem = select(2, system_failure(self, "the line cannot be written", problem))
-  elseif is_due then
-    ok, problem = sync(self, file)
-  end
+  local ok, problem = pcall(function()
+    expect(self, "the line cannot be written", file:write(content))
+    if is_due then
+      sync(self, file)
+    end
+  end)
   if not ok then
     self.system.truncate(file, size)
-    return nil, problem
+    error(problem, 0)
   end
   self.dirty = true
   if is_due then
-    note(self, lock_file, after) -- the lines are there also without it: the next ones, or `close`, note it again
+    pcall(note, self, lock_file, after) -- the lines are there also without it: the next ones, or `close`, note it again
   end
   return true
 end
 
 ---Appends lines.
 ---@param take fun(): string[] called under the lock: another flush may write them before
----@return boolean|nil ok
----@return riskscreen.Error|nil err
+---@return true
 function File:write(take)
   if not self.is_checked then
-    local ok, err = self:open()
-    if not ok then
-      return nil, err
-    end
+    self:open()
   end
-  local written, err
+  local is_written
   repeat
-    written, err = with_lock(self, function(...)
+    is_written = with_lock(self, function(...)
       return append(self, take(), ...)
     end)
-  until written ~= ROTATED
-  return written, err
+  until is_written
+  return true
 end
 
 ---Begins a new file.
----@return boolean|nil ok
----@return riskscreen.Error|nil err
+---@return true
 function File:rotate()
   return with_lock(self, function(lock_file, file, head, size)
-    if size > 0 then
-      return rotate(self, lock_file, file, head)
-    end
-    return true
+    return size == 0 or rotate(self, lock_file, file, head)
   end)
 end
 
 ---The head of the chain.
----@return riskscreen.JournalHead|nil
----@return riskscreen.Error|nil err
+---@return riskscreen.JournalHead
 function File:head()
   return with_lock(self, function(_, _, head)
     return head
@@ -358,38 +317,32 @@ function File:head()
 end
 
 ---Writes the head, so that a file that is cut at its end is found out.
----@return boolean|nil ok
----@return riskscreen.Error|nil err
+---@return true
 function File:close()
-  if not self.dirty then
-    return true
-  end
-  return with_lock(self, function(lock_file, file, head)
-    return settle(self, lock_file, file, head)
-  end)
+  return not self.dirty
+    or with_lock(self, function(lock_file, file, head)
+      return settle(self, lock_file, file, head)
+    end)
 end
 
 ---Opens the file for the first time: creates it, removes a torn line, and checks that the chain can go on. The last
 ---line must have been written with this key: a chain never changes its key.
----@return boolean|nil ok
----@return riskscreen.Error|nil err
+---@return true
 function File:open()
-  local ok, err = with_lock(self, function(_, file, _, size)
+  self.is_checked = with_lock(self, function(_, file, _, size)
     local start = last_break(file, size - 1)
     if size - start > lines.LONGEST_LINE then
       local message = "the last line is longer than %d bytes; run `journal verify`"
-      return nil, M.failure(self.path, message:format(lines.LONGEST_LINE), "damaged")
+      fail(self, message:format(lines.LONGEST_LINE), "damaged")
     end
     file:seek("set", start)
     local chain = size > 0 and lines.chain(file:read(size - 1 - start))
     if chain and self.hash(chain.content) ~= chain.hash then
-      local message = "the last line does not match its hash: it was changed, or written with another key"
-      return nil, M.failure(self.path, message, "damaged")
+      fail(self, "the last line does not match its hash: it was changed, or written with another key", "damaged")
     end
     return true
   end)
-  self.is_checked = ok ~= nil
-  return ok, err
+  return true
 end
 
 ---@param path string

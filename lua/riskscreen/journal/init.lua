@@ -20,11 +20,12 @@ local MAX_SIZE = 2 ^ 40 -- bytes
 local MAX_BUFFER = 1000000 -- lines
 local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
 
----The place for the lines of a journal.
+---The place for the lines of a journal. Its methods raise their failures.
 ---@class riskscreen.JournalTarget
----@field write fun(self, take: fun(): string[]): boolean|nil, riskscreen.Error|nil seals and keeps them, all or none
----@field head fun(self): riskscreen.JournalHead|nil, riskscreen.Error|nil
----@field close fun(self): boolean|nil, riskscreen.Error|nil
+---@field write fun(self, take: fun(): string[]) seals and keeps them, all or none
+---@field head fun(self): riskscreen.JournalHead
+---@field rotate? fun(self): true
+---@field close fun(self): true
 
 ---@class riskscreen.Journal
 ---@field private target riskscreen.JournalTarget
@@ -115,7 +116,7 @@ end
 -- first, and more may be lost meanwhile. A function of the operator may raise.
 local function write(self, take)
   local lost, count = 0, 0
-  local ok, written, err = runtime.tasks.pcall(self.target.write, self.target, function()
+  local ok, raised = runtime.tasks.pcall(self.target.write, self.target, function()
     local bodies = take()
     lost, self.unreported = lost + self.unreported, 0
     if lost > 0 then
@@ -124,9 +125,9 @@ local function write(self, take)
     count = #bodies
     return bodies
   end)
-  if not (ok and written) then
+  if not ok then
     self.unreported = self.unreported + lost
-    return nil, ok and err or failure_of(written)
+    return nil, failure_of(raised)
   end
   self.counters.written = self.counters.written + count
   return true
@@ -219,23 +220,27 @@ function Journal:flush(limit)
   return true
 end
 
+-- Calls a method of the target.
+local function ask(target, method)
+  return errors.result(runtime.tasks.pcall(target[method], target))
+end
+
 ---The place in the chain. Keep it apart from the journal, for example in a message to yourself: `verify` then finds out
 ---whether the journal was cut at its end or written anew.
 ---@return riskscreen.JournalHead|nil
 ---@return riskscreen.Error|nil err
 function Journal:head()
-  return self.target:head()
+  return ask(self.target, "head")
 end
 
 ---Begins a new file. Only the journal of a file has files.
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Journal:rotate()
-  local target = self.target
-  if not target.rotate then
+  if not self.target.rotate then
     return nil, errors.new("unsupported", "journal:rotate: this journal is not a file")
   end
-  return target:rotate()
+  return ask(self.target, "rotate")
 end
 
 ---Counters: lines `written`, decisions `lost` because they could not be recorded, decisions `waiting` in the buffer,
@@ -254,7 +259,7 @@ function Journal:close()
   if not ok then
     return nil, err
   end
-  return self.target:close()
+  return ask(self.target, "close")
 end
 
 local function new(target, settings)
@@ -295,12 +300,12 @@ function M.file(path, options)
   end
   local settings = check.arguments("journal.file", file_options, options or {})
   settings.sleep = settings.sleep or runtime.tasks.sleep
+  local _
   local target, err = files.new(path, tables.merge(settings, { settle = SETTLE_INTERVAL, now = runtime.now }))
-  local ok = target
   if target and not settings.buffer then
-    ok, err = target:open()
+    _, err = ask(target, "open")
   end
-  if not ok then
+  if err then
     return nil, err
   end
   return new(target, settings)

@@ -1,5 +1,6 @@
 -- A journal in a store.
 
+local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local files = require "riskscreen.journal.file"
 local lines = require "riskscreen.journal.line"
@@ -19,19 +20,14 @@ local M = {}
 local OfStore = {}
 OfStore.__index = OfStore
 
--- The head, and its text in the store, which is nil in an empty journal; or nil and an error.
+-- The head, and its text in the store, which is nil in an empty journal.
 local function read_head(self)
-  local content, err = self.space:get(HEAD)
-  if err then
-    return nil, err
-  elseif not content then
+  local content = errors.ensure(self.space:get(HEAD))
+  if not content then
     return { part = 1, seq = 0, hash = lines.FIRST }
   end
   local head = files.parse_head(content)
-  if not head then
-    return nil, files.failure("in the store", "its head is damaged", "damaged")
-  end
-  return head, content
+  return head or error(files.failure("in the store", "its head is damaged", "damaged"), 0), content
 end
 
 -- The changes that append lines after a head: all are made, or none where another program was first.
@@ -48,24 +44,16 @@ end
 
 local function append(self, bodies)
   for _ = 1, ATTEMPTS do
-    local head, other = read_head(self)
-    if not head then
-      return nil, other
-    end
-    local made, err = self.store:batch(changes_for(self, bodies, head, other))
-    if made then
+    if errors.ensure(self.store:batch(changes_for(self, bodies, read_head(self)))) then
       return true
-    elseif err then
-      return nil, err
     end
   end
-  return nil, files.failure("in the store", "other programs write all the time", "busy")
+  error(files.failure("in the store", "other programs write all the time", "busy"), 0)
 end
 
 ---Appends lines. One task of this program does so at a time: each other one would make it try again.
 ---@param take fun(): string[]
----@return boolean|nil ok
----@return riskscreen.Error|nil err
+---@return true
 function OfStore:write(take)
   local tasks = runtime.tasks
   while self.turn and not tasks.blocks() do
@@ -81,10 +69,10 @@ function OfStore:write(take)
   end
   self.turn = turn
   local hold = tasks.hold(turn)
-  local ok, made, err = tasks.pcall(append, self, take())
+  local ok, made = tasks.pcall(append, self, take())
   tasks.release(turn, hold)
   turn.abandon()
-  return tasks.raise_failure(ok, made, err)
+  return tasks.raise_failure(ok, made)
 end
 
 OfStore.head = read_head
