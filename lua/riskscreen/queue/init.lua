@@ -18,6 +18,8 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local workers = require "riskscreen.queue.worker"
 
+local ensure = errors.ensure
+
 local BATCH = 500 -- inputs that are added at once, and results that are read at once
 local FULL_PAUSE = 0.2 -- seconds until a full queue is tried again
 local DIGEST = 16 -- bytes of the digest of rows
@@ -95,29 +97,29 @@ function M.new(given)
   }, Queue)
 end
 
+-- The result of a function that raises error objects.
+local function result(fn, ...)
+  return errors.result(runtime.tasks.pcall(fn, ...))
+end
+
+-- Checks that the server may hold a queue, and makes the group of its workers.
+local function prepare(self)
+  if not self.prepared then
+    local jobs = self.base .. "jobs"
+    ensure(self.redis:call("XLEN", jobs)) -- in a Cluster it finds the node that has the keys
+    ensure(nil, redis.eviction_problem(ensure(self.redis:call("INFO", "memory"))))
+    local _, err = self.redis:call("XGROUP", "CREATE", jobs, self.group, "0", "MKSTREAM")
+    ensure(nil, err and err.code ~= "BUSYGROUP" and err or nil)
+    self.prepared = true
+  end
+  return true
+end
+
 ---Checks that the server may hold a queue, and makes the group of its workers.
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Queue:prepare()
-  if self.prepared then
-    return true
-  end
-  -- In a Cluster the first command finds the node that has the keys.
-  local info
-  local length, err = self.redis:call("XLEN", self.base .. "jobs")
-  if length then
-    info, err = self.redis:call("INFO", "memory")
-    err = err or redis.eviction_problem(info)
-  end
-  if err then
-    return nil, err
-  end
-  err = select(2, self.redis:call("XGROUP", "CREATE", self.base .. "jobs", self.group, "0", "MKSTREAM"))
-  if err and err.code ~= "BUSYGROUP" then
-    return nil, err
-  end
-  self.prepared = true
-  return true
+  return result(prepare, self)
 end
 
 -- The subject of an input, its text, and the outcome of one that cannot be screened. Only a worker knows the networks
@@ -153,26 +155,24 @@ end
 local function safely(self, command)
   local wanted, acknowledged = self.settings.replicas, 0
   if wanted == 0 then
-    return self.redis:call(tables.unpack(command))
+    return ensure(self.redis:call(tables.unpack(command)))
   end
   for _ = 1, REPLICA_TRIES do
-    local replies, err = self.redis:pipeline {
+    local replies = ensure(self.redis:pipeline {
       command,
       { "SET", self.base .. "replicated", "1" },
       { "WAIT", wanted, REPLICA_WAIT * 1000 },
-    }
-    for _, reply in ipairs(replies or {}) do
-      err = err or errors.is(reply) and reply or nil
+    })
+    for _, reply in ipairs(replies) do
+      ensure(nil, errors.is(reply) and reply or nil)
     end
-    if err then
-      return nil, err
-    elseif replies[3] >= wanted then
+    if replies[3] >= wanted then
       return replies[1]
     end
     acknowledged = replies[3]
   end
   local message = "queue: too few replicas have the last changes (%d, not %d)"
-  return nil, errors.new("storage", message:format(acknowledged, wanted), { reason = "busy", retryable = true })
+  error(errors.new("storage", message:format(acknowledged, wanted), { reason = "busy", retryable = true }), 0)
 end
 
 ---@class riskscreen.queue.Run the rows that `add` reads
@@ -186,51 +186,46 @@ end
 ---@field totals { rows: integer, added: integer, invalid: integer }
 ---@field on_progress? fun(totals: table)
 
-local function refusal(run, problem)
+local function refuse(run, problem)
   local rows = text.count(run.known, "row")
   local message = "queue: the run %s has %s, and %s. A run with another name screens all rows"
   message = message:format(text.show(run.name), rows, problem)
-  return errors.new("invalid_argument", message, { field = "inputs", sent = false })
+  error(errors.new("invalid_argument", message, { field = "inputs", sent = false }), 0)
 end
 
 local OTHER_ROWS = "these begin with other rows: one was changed, inserted or removed"
 
--- Takes the last row that the queue has. Rows of the batch that it has already are passed over. Returns an error if
--- they are other rows, or if Redis has lost rows.
+-- Takes the last row that the queue has. Rows of the batch that it has already are passed over. It raises if they are
+-- other rows, or if Redis has lost rows.
 local function take_last(run, last)
   local number, known_digest = last:match "^(%d+) ?(%x*)$"
   local known = tonumber(number) or 0
   if known < run.known then
     local message = "queue: Redis has lost rows of the run %s: add the same rows again, from the first one on"
-    return errors.new("storage", message:format(text.show(run.name)), { reason = "lost", retryable = true })
+    error(errors.new("storage", message:format(text.show(run.name)), { reason = "lost", retryable = true }), 0)
   end
   local passed = math.min(known, run.row) - run.known
   run.last, run.known, run.known_digest = last, known, known_digest or ""
   if passed > 0 then
     local is_same = known > run.row or known_digest == "" or known_digest == run.batch[4 * passed - 3]
     run.batch = { tables.unpack(run.batch, 4 * passed + 1) }
-    return not is_same and refusal(run, OTHER_ROWS) or nil
+    return is_same or refuse(run, OTHER_ROWS)
   end
 end
 
--- Asks for the last row that the queue has of a run. Returns an error.
+-- Asks for the last row that the queue has of a run.
 local function ask_last(self, run)
-  local last, err = safely(self, { "HGET", self.base .. "sources", run.name })
-  return err or take_last(run, last or "")
+  take_last(run, safely(self, { "HGET", self.base .. "sources", run.name }) or "")
 end
 
--- Adds the rows of the batch, and waits while the queue is full. Returns an error.
+-- Adds the rows of the batch, and waits while the queue is full.
 local function add_batch(self, run)
   while run.batch[1] do
     local first = { self.base, run.name, run.last, run.known, self.settings.capacity }
-    local reply, err = self.redis:script(scripts.add, self.keys, tables.concat(first, run.batch))
-    if reply then
-      run.totals.added = run.totals.added + reply[2]
-      err = take_last(run, reply[1])
-    end
-    if err then
-      return err
-    elseif run.batch[1] and reply[2] == 0 then
+    local reply = ensure(self.redis:script(scripts.add, self.keys, tables.concat(first, run.batch)))
+    run.totals.added = run.totals.added + reply[2]
+    take_last(run, reply[1])
+    if run.batch[1] and reply[2] == 0 then
       runtime.sleep(FULL_PAUSE)
     end
   end
@@ -239,7 +234,7 @@ local function add_batch(self, run)
   end
 end
 
--- Takes the next input. Returns an error if the queue has another one in its row.
+-- Takes the next input. It raises if the queue has another one in its row.
 local function take_input(run, input)
   -- A function has no fingerprint; it cannot be kept either.
   local is_plain, content = pcall(tables.fingerprint, input)
@@ -252,25 +247,25 @@ local function take_input(run, input)
       run.batch[#run.batch + 1] = argument
     end
   elseif run.row == run.known and run.known_digest ~= "" and run.known_digest ~= run.digest then
-    return refusal(run, OTHER_ROWS)
+    refuse(run, OTHER_ROWS)
   end
 end
 
--- Adds the rows of a run from the first one on. Returns the totals, or nil and an error.
+-- Adds the rows of a run from the first one on. Returns the totals.
 local function add_run(self, name, read, on_progress)
   local totals = { rows = 0, added = 0, invalid = 0 }
   local run = { name = name, row = 0, digest = "", last = "", known = 0, batch = {}, totals = totals }
   run.on_progress = on_progress and guard.notice("on_progress", on_progress)
-  local err, input = ask_last(self, run), true
-  while input ~= nil and not err do
-    input = read()
-    err = input ~= nil and take_input(run, input) or nil
-    if not err and (input == nil or run.row % BATCH == 0) then
-      err = add_batch(self, run)
+  ask_last(self, run)
+  for input in read do
+    take_input(run, input)
+    if run.row % BATCH == 0 then
+      add_batch(self, run)
     end
   end
-  err = err or ask_last(self, run) or run.row < run.known and refusal(run, ("these are %.0f"):format(run.row)) or nil
-  return not err and totals or nil, err
+  add_batch(self, run)
+  ask_last(self, run)
+  return run.row >= run.known and totals or refuse(run, ("these are %.0f"):format(run.row))
 end
 
 ---Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So
@@ -288,17 +283,16 @@ function Queue:add(run, inputs, on_progress)
   elseif type(inputs) ~= "function" and type(inputs) ~= "table" then
     error(("queue:add: inputs must be a list or a function (got %s)"):format(text.kind(inputs)), 2)
   end
-  local ok, err = self:prepare()
-  if not ok then
-    return nil, err
-  end
-  local totals
+  local totals, err
   repeat
     local index = 0
-    totals, err = add_run(self, run, type(inputs) == "function" and inputs or function()
-      index = index + 1
-      return inputs[index]
-    end, on_progress)
+    totals, err = result(function()
+      prepare(self)
+      return add_run(self, run, type(inputs) == "function" and inputs or function()
+        index = index + 1
+        return inputs[index]
+      end, on_progress)
+    end)
   until totals or err.reason ~= "lost" or type(inputs) == "function"
   return totals, err
 end
@@ -308,11 +302,7 @@ local function read_stream(self, stream, after)
   local list
   repeat
     local range = { "XRANGE", self.base .. stream, after and "(" .. after or "-", "+", "COUNT", BATCH }
-    local reply, err = safely(self, range)
-    if not reply then
-      return nil, err
-    end
-    list, after = entries.read(self, stream, reply)
+    list, after = entries.read(self, stream, safely(self, range))
   until list[1] or not after
   return list
 end
@@ -325,20 +315,21 @@ end
 function Queue:results(after, seconds)
   text.expect("queue:results: after", after, "string", true)
   text.expect("queue:results: seconds", seconds, "number", true)
-  if seconds and seconds > 0 then
-    local block, key = math.ceil(math.min(seconds, LONGEST_WAIT) * 1000), self.base .. "results"
-    local found, err =
-      self.redis:wait(LONGEST_WAIT, "XREAD", "COUNT", 1, "BLOCK", block, "STREAMS", key, after or "0-0")
-    if not found then
-      return not err and {} or nil, err
+  return result(function()
+    if seconds and seconds > 0 then
+      local block, key = math.ceil(math.min(seconds, LONGEST_WAIT) * 1000), self.base .. "results"
+      local command = { "XREAD", "COUNT", 1, "BLOCK", block, "STREAMS", key, after or "0-0" }
+      if not ensure(self.redis:wait(LONGEST_WAIT, tables.unpack(command))) then
+        return {}
+      end
     end
-  end
-  local list, err = read_stream(self, "results", after)
-  for index, entry in ipairs(list or {}) do
-    local outcome = json.decode(entry.outcome or "") or { action = "unknown", reasons = {}, risks = {} }
-    list[index] = entries.result(outcome, entry)
-  end
-  return list, err
+    local list = read_stream(self, "results", after)
+    for index, entry in ipairs(list) do
+      local outcome = json.decode(entry.outcome or "") or { action = "unknown", reasons = {}, risks = {} }
+      list[index] = entries.result(outcome, entry)
+    end
+    return list
+  end)
 end
 
 ---Removes results, because they were read.
@@ -348,8 +339,8 @@ end
 ---@return riskscreen.Error|nil err
 function Queue:forget(read)
   if type(read) == "table" and tables.sequence_length(read) then
-    for _, result in ipairs(read) do
-      text.expect("queue:forget: the position of a result", type(result) == "table" and result.position, "string")
+    for _, one in ipairs(read) do
+      text.expect("queue:forget: the position of a result", type(one) == "table" and one.position, "string")
     end
     return entries.remove(self, "results", read)
   end
@@ -367,33 +358,34 @@ end
 ---@return riskscreen.Error|nil err
 function Queue:dead(after)
   text.expect("queue:dead: after", after, "string", true)
-  local list, err = read_stream(self, "dead", after)
-  for index, entry in ipairs(list or {}) do
-    list[index] = entries.result({ reason = entry.reason }, entry)
-  end
-  return list, err
+  return result(function()
+    local list = read_stream(self, "dead", after)
+    for index, entry in ipairs(list) do
+      list[index] = entries.result({ reason = entry.reason }, entry)
+    end
+    return list
+  end)
 end
 
 ---Makes all dead letters jobs again.
 ---@return integer|nil count
 ---@return riskscreen.Error|nil err
 function Queue:requeue()
-  local sum, count, list, err = 0, 0, read_stream(self, "dead")
-  while list and list[1] and count do
-    count, err = self.redis:script(scripts.requeue, self.keys, entries.pairs({ self.base }, list))
-    sum = sum + (count or 0)
-    if count then
-      list, err = read_stream(self, "dead")
+  return result(function()
+    local sum, list = 0, read_stream(self, "dead")
+    while list[1] do
+      sum = sum + ensure(self.redis:script(scripts.requeue, self.keys, entries.pairs({ self.base }, list)))
+      list = read_stream(self, "dead")
     end
-  end
-  return not err and sum or nil, err
+    return sum
+  end)
 end
 
 ---The state of the queue.
 ---@return riskscreen.QueueStatus|nil
 ---@return riskscreen.Error|nil err
 function Queue:status()
-  return statuses.read(self)
+  return result(statuses.read, self)
 end
 
 ---The state of the queue in Prometheus' text format.

@@ -20,34 +20,23 @@ local redis = require "riskscreen.redis"
 
 local M = {}
 
+---Reads the status. A failure is raised.
 ---@param queue riskscreen.Queue
----@return riskscreen.QueueStatus|nil
----@return riskscreen.Error|nil err
+---@return riskscreen.QueueStatus
 function M.read(queue)
-  local base = queue.base
-  local length, err = queue.redis:call("XLEN", base .. "jobs") -- finds the node of a Cluster
-  local time
-  if length then
-    time, err = queue.redis:call "TIME"
-  end
-  if not time then
-    return nil, err
-  end
-  local now = tonumber(time[1])
-  local replies
-  replies, err = queue.redis:pipeline {
+  local base, ensure = queue.base, errors.ensure
+  ensure(queue.redis:call("XLEN", base .. "jobs")) -- finds the node of a Cluster
+  local now = tonumber(ensure(queue.redis:call "TIME")[1])
+  local replies = ensure(queue.redis:pipeline {
     { "XLEN", base .. "jobs" },
     { "XINFO", "CONSUMERS", base .. "jobs", queue.group },
     { "HGETALL", base .. "counts" },
     { "XLEN", base .. "results" },
     { "XRANGE", base .. "jobs", "-", "+", "COUNT", 1 },
     { "GET", ("%srate:%.0f"):format(base, math.floor(now / 60) - 1) },
-  }
-  for _, reply in ipairs(replies or {}) do
-    err = err or errors.is(reply) and reply.code ~= "ERR" and reply.code ~= "NOGROUP" and reply or nil
-  end
-  if err then
-    return nil, err
+  })
+  for _, reply in ipairs(replies) do
+    ensure(nil, errors.is(reply) and reply.code ~= "ERR" and reply.code ~= "NOGROUP" and reply or nil)
   end
   local counts, status = redis.fields(replies[3]), { workers = {}, working = 0, results = replies[4] }
   for _, entry in ipairs(not errors.is(replies[2]) and replies[2] or {}) do
