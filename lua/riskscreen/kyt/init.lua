@@ -50,13 +50,10 @@ local Transaction = {}
 Transaction.__index = Transaction
 Transaction.__name = "riskscreen.Transaction"
 
--- Apart from the transactions, because the client's settings hold the access key.
----@type table<riskscreen.Transaction, riskscreen.Pending>
-local pendings = setmetatable({}, { __mode = "k" })
-
--- The entries of transactions in the store.
----@type table<riskscreen.Transaction, riskscreen.kyt.Entry>
-local entries = setmetatable({}, { __mode = "k" })
+-- Apart from the transactions, because the client's settings hold the access key: the pending result of each, and its
+-- entry in the store.
+---@type table<riskscreen.Transaction, { pending: riskscreen.Pending, entry?: riskscreen.kyt.Entry }>
+local hidden = setmetatable({}, { __mode = "k" })
 
 -- The operation by which results of a kind are polled, or nil.
 local function result_operation(kind, settings)
@@ -126,15 +123,15 @@ local function pending_of(state, wanted)
   return new_pending(state, earlier and submissions.covers(earlier, wanted) and earlier or wanted, 0)
 end
 
-local function new_transaction(pending)
+local function new_transaction(pending, entry)
   local submission = pending.submission
   local transaction = setmetatable({ requestId = submission.requestId, customId = submission.customId }, Transaction)
-  pendings[transaction] = pending
+  hidden[transaction] = { pending = pending, entry = entry }
   return transaction
 end
 
 local function await(transaction, seconds, call_options)
-  local pending = pendings[transaction]
+  local pending = hidden[transaction].pending
   local err = not pending.outcome and no_source(pending.settings, transaction.requestId, pending.submission.kind)
   if err then
     return nil, err
@@ -142,9 +139,9 @@ local function await(transaction, seconds, call_options)
   return pending:await(seconds or pending.settings.polling.deadline, call_options)
 end
 
--- The pending result of a transaction. Misuse raises at the caller of the transaction's method.
-local function pending_within(transaction, method)
-  return pendings[transaction] or error("call it with a colon: transaction:" .. method, 3)
+-- What a transaction hides. Misuse raises at the caller of the transaction's method.
+local function inside(transaction, method)
+  return hidden[transaction] or error("call it with a colon: transaction:" .. method, 3)
 end
 
 ---Waits for the result. Every wait returns the same result.
@@ -153,12 +150,11 @@ end
 ---@return table|riskscreen.Error other on success `source` ("submission", "poll" or "webhook"), `event`, `elapsed`,
 ---`attempts`
 function Transaction:await(given)
-  pending_within(self, "await(…)")
+  inside(self, "await(…)")
   if given ~= nil and type(given) ~= "table" then
     error("await: options must be a table such as { timeout = 5 } (got " .. text.kind(given) .. ")", 2)
   end
-  local checked = check.arguments("await", wait_options, given or {})
-  return await(self, checked.timeout)
+  return await(self, check.arguments("await", wait_options, given or {}).timeout)
 end
 
 ---A text with which any process can resume the transaction: `client.kyt:resume(ticket)`. A transaction that finished at
@@ -166,7 +162,7 @@ end
 ---@return string|nil
 ---@return riskscreen.Error|nil
 function Transaction:ticket()
-  local pending = pending_within(self, "ticket()")
+  local pending = inside(self, "ticket()").pending
   if not (self.requestId or self.customId) then
     local message = "the transaction is finished and has no requestId: keep the result that await returns"
     return nil, errors.new("unsupported", message, { sent = false })
@@ -179,9 +175,9 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Transaction:forget()
-  pending_within(self, "forget()")
-  if entries[self] then
-    return entries[self]:forget()
+  local entry = inside(self, "forget()").entry
+  if entry then
+    return entry:forget()
   end
   return true
 end
@@ -264,9 +260,7 @@ local function kept_transaction(state, entry)
   end
   local pending = result and awaiting.new(state, submission, nil, nil, { result = result })
     or pending_of(state, submission)
-  local transaction = new_transaction(pending)
-  entries[transaction] = entry
-  return transaction
+  return new_transaction(pending, entry)
 end
 
 -- Sends a submission. One that may have taken effect is never repeated.
@@ -322,8 +316,8 @@ local function submit(state, kind, given, call_options)
   end
   local transaction, other = send(state, submission, parameters, call_options)
   if transaction then
-    entries[transaction] = entry
-    local outcome = pendings[transaction].outcome
+    hidden[transaction].entry = entry
+    local outcome = hidden[transaction].pending.outcome
     entry:note(outcome and "finished" or "submitted", outcome and outcome.result)
   elseif not other.uncertain then
     entry:forget()
@@ -348,8 +342,8 @@ local function screen(state, kind, parameters, call_options)
   local poll_options = tables.copy(call_options)
   poll_options.extra = nil -- for the submission alone
   local result, problem = await(transaction, math.max(seconds - (now() - started), 0), poll_options)
-  if result and entries[transaction] then
-    entries[transaction]:forget()
+  if result then
+    transaction:forget()
   end
   -- A deny list may have got the address while the result was awaited.
   err = result and denial(state, operation, subject)
@@ -366,43 +360,33 @@ local function open(self, parameters, specs, given)
   return state, parameters or {}, checked
 end
 
----Submits a transaction. It is never submitted twice: `err.uncertain` says that it may have been submitted.
----@return riskscreen.Transaction|nil
----@return riskscreen.Response|riskscreen.Error
-function methods.submit(self, parameters, call_options)
-  local state, given, checked = open(self, parameters, options.call, call_options)
-  return submit(state, "transaction", given, checked)
+-- The method of a kind of request that submits one.
+local function method(run, kind)
+  return function(self, parameters, call_options)
+    local state, given, checked = open(self, parameters, options.call, call_options)
+    return run(state, kind, given, checked)
+  end
 end
+
+---Submits a transaction. It is never submitted twice: `err.uncertain` says that it may have been submitted.
+---@type fun(self, parameters: table, call_options?: table): riskscreen.Transaction|nil,
+---riskscreen.Response|riskscreen.Error
+methods.submit = method(submit, "transaction")
 
 ---Submits a transaction and awaits its result. Like every call it ends within `timeout`: the call's own, or else the
 ---client's. The other call options apply to the submission and to every poll. Nothing is submitted where no result
 ---could come. After a timeout `client.kyt:await(err.request_id)` goes on waiting.
----@return table|nil result
----@return table|riskscreen.Error
-function methods.screen(self, parameters, call_options)
-  local state, given, checked = open(self, parameters, options.call, call_options)
-  return screen(state, "transaction", given, checked)
-end
+---@type fun(self, parameters: table, call_options?: table): table|nil, table|riskscreen.Error
+methods.screen = method(screen, "transaction")
 
 ---Submits a transaction for a custom risk score, like `submit`, with the parameters that the service names for it.
----@param parameters table
----@param call_options? table
----@return riskscreen.Transaction|nil
----@return riskscreen.Response|riskscreen.Error
-function methods.submit_custom_score(self, parameters, call_options)
-  local state, given, checked = open(self, parameters, options.call, call_options)
-  return submit(state, "custom_score", given, checked)
-end
+---@type fun(self, parameters: table, call_options?: table): riskscreen.Transaction|nil,
+---riskscreen.Response|riskscreen.Error
+methods.submit_custom_score = method(submit, "custom_score")
 
 ---Submits a transaction for a custom risk score and awaits the result, like `screen`.
----@param parameters table
----@param call_options? table
----@return table|nil result
----@return table|riskscreen.Error
-function methods.screen_custom_score(self, parameters, call_options)
-  local state, given, checked = open(self, parameters, options.call, call_options)
-  return screen(state, "custom_score", given, checked)
-end
+---@type fun(self, parameters: table, call_options?: table): table|nil, table|riskscreen.Error
+methods.screen_custom_score = method(screen, "custom_score")
 
 ---Awaits the result of a request that any process has submitted.
 ---@param request_id string
@@ -433,9 +417,8 @@ function methods.resume(self, ticket)
     return nil, err
   end
   submission.account = account -- older tickets name none
-  local transaction = new_transaction(pending_of(state, submission))
-  entries[transaction] = state.settings.store and submission_store.of_submission(state, submission)
-  return transaction
+  local entry = state.settings.store and submission_store.of_submission(state, submission) or nil
+  return new_transaction(pending_of(state, submission), entry)
 end
 
 ---Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where
