@@ -18,6 +18,8 @@ local verify = require "riskscreen.journal.verify"
 
 local MAX_SIZE = 2 ^ 40 -- bytes
 local MAX_BUFFER = 1000000 -- lines
+local SYNC = "Wait for the disk at the first decision so many seconds after the last time, and at the end; 0: at each "
+  .. "decision; false: never, the system writes when it likes."
 local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
 
 ---The place for the lines of a journal. Its methods raise their failures.
@@ -62,23 +64,9 @@ local shared_options = {
 
 ---@type riskscreen.Option[]
 local file_options = tables.concat(shared_options, {
-  build.checked(
-    "sync",
-    "number|boolean",
-    sync_check,
-    "Wait for the disk at the first decision so many seconds after the last time, and when the journal is closed; 0: "
-      .. "at each decision; false: never, the system writes when it likes.",
-    1
-  ),
+  build.checked("sync", "number|boolean", sync_check, SYNC, 1),
   build.count("max_size", "bytes", nil, 1024, MAX_SIZE, "Begin a new file before this one grows larger."),
-  build.count(
-    "buffer",
-    "lines",
-    nil,
-    1,
-    MAX_BUFFER,
-    "Keep so many lines until `flush` writes them and opens the file."
-  ),
+  build.count("buffer", "lines", nil, 1, MAX_BUFFER, "Keep so many lines until `flush` writes them to the file."),
   build.seconds("lock_timeout", 5, "How long to wait while another program writes to the file.", 0),
   build.callback("sleep", "sleep(seconds): how to wait for that; by default as tasks do."),
 })

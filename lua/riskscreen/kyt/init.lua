@@ -360,33 +360,45 @@ local function open(self, parameters, specs, given)
   return state, parameters or {}, checked
 end
 
--- The method of a kind of request that submits one.
-local function method(run, kind)
-  return function(self, parameters, call_options)
-    local state, given, checked = open(self, parameters, options.call, call_options)
-    return run(state, kind, given, checked)
-  end
+-- The state of the client, and a checked request of a kind.
+local function open_request(self, kind, parameters, call_options)
+  local state, checked = calls.open(self, "client.kyt", parameters, options.call, call_options, nil, 1)
+  return state, kind, parameters or {}, checked
 end
 
 ---Submits a transaction. It is never submitted twice: `err.uncertain` says that it may have been submitted.
----@type fun(self, parameters: table, call_options?: table): riskscreen.Transaction|nil,
----riskscreen.Response|riskscreen.Error
-methods.submit = method(submit, "transaction")
+---@return riskscreen.Transaction|nil
+---@return riskscreen.Response|riskscreen.Error
+function methods.submit(self, parameters, call_options)
+  return submit(open_request(self, "transaction", parameters, call_options))
+end
 
 ---Submits a transaction and awaits its result. Like every call it ends within `timeout`: the call's own, or else the
 ---client's. The other call options apply to the submission and to every poll. Nothing is submitted where no result
 ---could come. After a timeout `client.kyt:await(err.request_id)` goes on waiting.
----@type fun(self, parameters: table, call_options?: table): table|nil, table|riskscreen.Error
-methods.screen = method(screen, "transaction")
+---@return table|nil result
+---@return table|riskscreen.Error
+function methods.screen(self, parameters, call_options)
+  return screen(open_request(self, "transaction", parameters, call_options))
+end
 
 ---Submits a transaction for a custom risk score, like `submit`, with the parameters that the service names for it.
----@type fun(self, parameters: table, call_options?: table): riskscreen.Transaction|nil,
----riskscreen.Response|riskscreen.Error
-methods.submit_custom_score = method(submit, "custom_score")
+---@param parameters table
+---@param call_options? table
+---@return riskscreen.Transaction|nil
+---@return riskscreen.Response|riskscreen.Error
+function methods.submit_custom_score(self, parameters, call_options)
+  return submit(open_request(self, "custom_score", parameters, call_options))
+end
 
 ---Submits a transaction for a custom risk score and awaits the result, like `screen`.
----@type fun(self, parameters: table, call_options?: table): table|nil, table|riskscreen.Error
-methods.screen_custom_score = method(screen, "custom_score")
+---@param parameters table
+---@param call_options? table
+---@return table|nil result
+---@return table|riskscreen.Error
+function methods.screen_custom_score(self, parameters, call_options)
+  return screen(open_request(self, "custom_score", parameters, call_options))
+end
 
 ---Awaits the result of a request that any process has submitted.
 ---@param request_id string

@@ -27,6 +27,9 @@ local AHEAD = 3 -- jobs without an outcome that a worker has for each task, so t
 local PATIENCE = 10 -- seconds for which a worker that stops tries to finish jobs
 local DEAD_AFTER = 3600 -- seconds
 
+local ON_RESULT = "on_result(result): takes each result before its job is finished. It may get the result of an input "
+  .. "twice, if a worker dies meanwhile; where it raises, the job is tried again."
+
 local M = {}
 
 ---@type riskscreen.Option[]
@@ -41,11 +44,7 @@ M.options = {
   end, "Decides about transactions; by default the default policy. Addresses have the policy of the client."),
   { name = "request", type = "table", doc = "More fields for each screening of an address, such as include." },
   { name = "name", type = "string", doc = "Name of the worker in the group; by default one that nobody else has." },
-  build.callback(
-    "on_result",
-    "on_result(result): takes each result before its job is finished. It may get the result of an input twice, if a "
-      .. "worker dies meanwhile; where it raises, the job is tried again."
-  ),
+  build.callback("on_result", ON_RESULT),
   build.notice("on_problem", "on_problem(err): a failure after which the worker goes on."),
 }
 

@@ -17,6 +17,8 @@ local time = require "riskscreen.util.time"
 local LONGEST_KEY = 1024 -- bytes
 local LONGEST_VALUE = 16 * 1024 * 1024 -- bytes
 local PAGE = 500 -- entries that an iteration reads at once
+local SYNCHRONOUS = "`full`: each batch waits for the disk, so a power cut loses no change that was reported as made. "
+  .. "`normal`: faster; a power cut may lose the last changes, a crash of the program none."
 local FIRST = "\1" -- the least byte of a key, so KEY .. FIRST is the text that comes after KEY
 local LAST = ("\255"):rep(LONGEST_KEY + 1) -- comes after all keys
 
@@ -265,13 +267,7 @@ local options = {
       end
       return value
     end, "The database file; it is created where there is none.")),
-    build.choice(
-      "synchronous",
-      { "full", "normal" },
-      "full",
-      "`full`: a power cut loses no change that was reported as made; each batch waits for the disk. `normal`: faster; "
-        .. "a power cut may lose the last changes, but a crash of the program loses none."
-    ),
+    build.choice("synchronous", { "full", "normal" }, "full", SYNCHRONOUS),
     build.seconds("busy_timeout", 5, "How long to wait while another program writes.", 0),
     clock,
   },

@@ -31,16 +31,16 @@ local SHORTEST_SLEEP = 0.01 -- seconds
 local MOST_HELD = 100 -- rows of an address that may be old ones with another text
 local FAILURES = 3 -- cycles in a row without an answer after which an address is reported as unknown
 
+local SOURCE = "The addresses: the path of a file of rows, a list, or a function that returns an iterator. It is read "
+  .. "again in each cycle."
+local ON_CHANGE = "on_change(change): takes a change. Where it raises, or returns false, or nil and a reason, it is "
+  .. "called again later."
+
 local M = {}
 
 ---@type riskscreen.Option[]
 M.options = tables.concat({
-  build.required {
-    name = "source",
-    type = "string|table|function",
-    doc = "The addresses: the path of a file of rows, a list, or a function that returns an "
-      .. "iterator. It is read again in each cycle.",
-  },
+  build.required { name = "source", type = "string|table|function", doc = SOURCE },
   { name = "network", type = "any", doc = "The network of items that name none." },
   build.required(build.object("store", "riskscreen.Store", "riskscreen.store", "What keeps the verdicts.")),
   build.text("name", build.forms.word, "The name of this watch in the store.", "default"),
@@ -49,11 +49,7 @@ M.options = tables.concat({
   build.count("daily_cap", "screenings", nil, 1, 1e9, "The most screenings in a day of UTC."),
   client_options.policy,
   { name = "include", type = "table", doc = "Lookups to make besides those that the policy needs." },
-  build.callback(
-    "on_change",
-    "on_change(change): takes a change. Where it raises, or returns false, or nil and a "
-      .. "reason, it is called again later."
-  ),
+  build.callback("on_change", ON_CHANGE),
   build.group("webhook", {
     build.required(build.checked("url", "string", http.base_url, "Where changes are posted.")),
     build.required(build.text("secret", build.forms.key, "The key of the signature."), build.NO_VARIABLE),

@@ -31,16 +31,10 @@ end
 
 local M = {}
 
+local SECRET = "The secret, or several of which any will do, so that it can be changed."
+
 local secret_fields = {
-  build.required(
-    build.checked(
-      "value",
-      "string|table",
-      secret_values,
-      "The secret, or several of which any will do, so that it can be changed."
-    ),
-    build.NO_VARIABLE
-  ),
+  build.required(build.checked("value", "string|table", secret_values, SECRET), build.NO_VARIABLE),
   { name = "header", type = "string", doc = "The header that carries it." },
   { name = "query", type = "string", doc = "The query parameter that carries it." },
   { name = "path", type = "boolean", doc = "true: it is the last segment of the path." },
@@ -50,10 +44,7 @@ local secret_fields = {
 M.options = {
   build.group("secret", secret_fields, "A shared secret: `value`, and one of `header`, `query` and `path`."),
   build.checked("allow", "table", networks, "The addresses and networks that may deliver."),
-  build.callback(
-    "verify",
-    "verify(body, headers, request) → whether the delivery is genuine; or nil and the reason."
-  ),
+  build.callback("verify", "verify(body, headers, request) → whether the delivery is genuine; or nil and why not."),
   build.flag("accept_unauthenticated", false, "true: anyone who can reach the inbox may deliver."),
 }
 

@@ -79,40 +79,26 @@ local function report(failure, event)
   runtime.tasks.report(("riskscreen: the webhook %s was not handled: %s"):format(what, why))
 end
 
+local HANDLERS = "Functions by type of event; `*` for all others. One that raises, or returns nil or false and an "
+  .. "error, fails: the answer is 500 and the event may come again."
+local ON_FAILURE = "on_failure(failure, event): called for every event that was not handled; by default it is written "
+  .. "to stderr, or to nginx's error log."
+local STORE = "A store that keeps which events were handled, and early events; or a table with `claim`, `complete` and "
+  .. "`release` for handled events alone. By default both are in memory. Inboxes of several accounts may share it."
+
 ---The options of every inbox.
 ---@type riskscreen.Option[]
 local shared_options = tables.concat(auth.options, {
-  build.dictionary(
-    "handlers",
-    handlers,
-    "Functions by type of event; `*` for all others. One that raises, or returns nil or false and an error, fails: "
-      .. "the answer is 500 and the event may come again.",
-    {}
-  ),
+  build.dictionary("handlers", handlers, HANDLERS, {}),
   build.callback("fetch", "fetch(requestId) → result: called for every event; its result replaces the event's data."),
   bounds("remember", 100000, 7 * 86400, "How many handled events are remembered, and for how long."),
-  build.callback(
-    "on_failure",
-    "on_failure(failure, event): called for every event that was not handled; by default it is written to stderr, or "
-      .. "to nginx's error log.",
-    report
-  ),
+  build.callback("on_failure", ON_FAILURE, report),
 })
 
 ---@type riskscreen.Option[]
 local inbox_options = tables.concat(shared_options, {
-  build.checked(
-    "store",
-    "table",
-    store_of_operator,
-    "A store that keeps which events were handled, and early events; or a table with `claim`, `complete` and `release` "
-      .. "for handled events alone. By default both are in memory."
-  ),
-  build.text(
-    "account",
-    build.forms.word,
-    "Name of the account whose events come here. Required beside `store`; inboxes of other accounts may share it."
-  ),
+  build.checked("store", "table", store_of_operator, STORE),
+  build.text("account", build.forms.word, "Name of the account whose events come here. Required beside `store`."),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
   build.clock("Returns seconds, for `remember` and `early`.", runtime.now, runtime.now),
 })

@@ -59,13 +59,7 @@ end
 M.options = {
   { name = "host", type = "string", default = "127.0.0.1", doc = "The address to listen on." },
   build.count("port", "", 0, 0, 65535, "The port to listen on; 0: any free one."),
-  build.checked(
-    "path",
-    "string",
-    path_of_server,
-    "The path of deliveries; a secret in the path comes after it.",
-    DEFAULT_PATH
-  ),
+  build.checked("path", "string", path_of_server, "The path of deliveries; a secret comes after it.", DEFAULT_PATH),
   build.notice("on_refused", "on_refused(status, reason, remote): called for each delivery that is not accepted."),
 }
 
