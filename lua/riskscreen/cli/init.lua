@@ -11,12 +11,15 @@ local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
 local parsers = require "riskscreen.cli.parser"
+local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
+
+local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 
 ---@class riskscreen.cli.World what the command has of the process; tests replace parts
 ---@field out table stdout
@@ -39,6 +42,7 @@ local version = require "riskscreen.version"
 ---@field parser table of argparse, for completion
 ---@field choice riskscreen.cli.Choice
 ---@field private ends_at? number monotonic seconds
+---@field private is_over? boolean the verb has ended
 local Context = {}
 Context.__index = Context
 
@@ -131,11 +135,38 @@ function Context:tell(message)
   end
 end
 
+---Lets the verb end in good order: the first SIGINT or SIGTERM is only noted, and a second one ends the program at
+---once. A verb that an assistant runs ends with its server.
+---@param stop? fun() called once after the signal
+function Context:catch_signals(stop)
+  if self.ends_at then
+    return
+  end
+  assert(system.catch_end())
+  riskscreen.defer(function()
+    while not (self.is_over or system.ending()) do
+      riskscreen.sleep(LOOK_EVERY)
+    end
+    if not self.is_over then
+      self:tell "stopping: calls under way are finished; a second signal ends at once"
+      local _ = stop and stop()
+    end
+  end)
+end
+
+---The status of a verb that catches signals and has ended in good order.
+---@param code? integer without a signal
+---@return integer
+function Context:ended(code)
+  return system.ending() and status.interrupted or code or status.done
+end
+
 -- Runs a verb, and closes the journal that it has opened.
 local function execute(context)
   inputs.refuse_loss(context)
   local out = context.world.out -- a verb may write to a file instead
   local ok, outcome = pcall(context.command.run, context)
+  context.is_over = true
   local journal = context.configuration.opened_journal
   local closed, err = true, nil
   if journal then

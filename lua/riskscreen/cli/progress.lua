@@ -1,4 +1,4 @@
--- The progress of a run on a terminal: one line that is drawn again.
+-- The progress of a verb on a terminal: one line that is drawn again.
 
 local text = require "riskscreen.util.text"
 
@@ -7,10 +7,40 @@ local WIDEST_BAR = 30 -- columns
 
 local M = {}
 
----A duration for people: "1:02:03" or "0:42".
----@param seconds number
----@return string
-function M.duration(seconds)
+---@class riskscreen.cli.ProgressLine
+---@field draw fun(content: string)
+---@field clear fun() removes the line
+---@field width? integer of the terminal; nil where nothing is drawn: with --quiet, or if stderr is no terminal
+
+---The line of a verb.
+---@param context riskscreen.cli.Context
+---@return riskscreen.cli.ProgressLine
+function M.line(context)
+  local err, is_drawn = context.world.err, false
+  local width = not context.quiet and context.world.columns(err) or nil
+  local function write(content)
+    err:write("\r", content, "\27[K")
+    err:flush()
+  end
+  return {
+    width = width,
+    draw = function(content)
+      if width then
+        write(content)
+        is_drawn = true
+      end
+    end,
+    clear = function()
+      if is_drawn then
+        write ""
+        is_drawn = false
+      end
+    end,
+  }
+end
+
+-- A duration for people: "1:02:03" or "0:42".
+local function duration(seconds)
   local whole = math.floor(seconds + 0.5)
   local hours, minutes = math.floor(whole / 3600), math.floor(whole / 60) % 60
   if hours > 0 then
@@ -31,15 +61,15 @@ function M.counts(counts, separator)
   return table.concat(parts, separator or ", ")
 end
 
----The line: as much as fits, the most useful first.
+---What a run over a file has done: as much as fits, the most useful first.
 ---@param now { share?: number, rows: integer, rate: number, counts: table, left?: number }
 ---@param columns integer
 ---@return string
-function M.line(now, columns)
+function M.of_run(now, columns)
   local room = columns - 1
   local percent = now.share and ("%3d%%"):format(math.floor(now.share * 100)) or text.grouped(now.rows) .. " rows"
   local rate = ("  %s/s"):format(text.grouped(math.floor(now.rate + 0.5)))
-  local left = now.left and ("  %s left"):format(M.duration(now.left)) or ""
+  local left = now.left and ("  %s left"):format(duration(now.left)) or ""
   local line, counts = percent .. rate .. left, "  " .. M.counts(now.counts, " ")
   if #line + #counts <= room then
     line = percent .. counts .. rate .. left

@@ -465,6 +465,18 @@ function Rows:field(row, name)
   return row.fields[self.names[position]]
 end
 
+---The fields of a row under some names.
+---@param row riskscreen.Row
+---@param names string[]
+---@return table<string, any>
+function Rows:fields_of(row, names)
+  local found = {}
+  for _, name in ipairs(names) do
+    found[name] = self:field(row, name)
+  end
+  return found
+end
+
 ---The columns besides address and network, as keys.
 ---@return table<string, true>
 function Rows:other_names()

@@ -4,11 +4,14 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local decision_record = require "riskscreen.cli.decision_record"
 local inputs = require "riskscreen.cli.input"
+local core = require "riskscreen.core"
 local option_of = require "riskscreen.cli.option"
-local queue_results = require "riskscreen.cli.queue_results"
+local outputs = require "riskscreen.cli.output"
+local progress = require "riskscreen.cli.progress"
 local queues = require "riskscreen.queue"
+local records = require("riskscreen.rows").records
 local redis = require "riskscreen.redis"
-local signals = require "riskscreen.cli.signals"
+local results_files = require "riskscreen.cli.results"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
@@ -17,6 +20,10 @@ local text = require "riskscreen.util.text"
 local REDIS_URL = "RISKSCREEN_REDIS_URL"
 local STATUS =
   "waiting working following results dead added done shared requeued foreign per_second left oldest workers"
+
+local result_columns =
+  outputs.columns.named(text.words "source row address network action reasons risks error time fields queue")
+local SUBJECT, QUEUE = 4, #result_columns -- up to the network, the columns say which row it is
 
 local sentinels = option_of.pick(redis.options, { "sentinels" })[1]
 local sentinel_options = option_of.pick(sentinels.fields, { "hosts", "name" })
@@ -62,38 +69,27 @@ end
 
 -- Adds the rows of a file or a pipe from the first one on. Returns what `add` returns.
 local function add_rows(context, queue, path, run)
-  local options, world = context.options, context.world
-  local input = inputs.open(context, path)
-  local network, names = context:network(), options.keep or {}
-  local terminal = not context.quiet and world.columns(world.err)
-  local next_row, so_far = input:each(), { invalid = 0 }
-  local function bound(counts)
-    if counts.invalid > options.max_invalid then
+  local options, line = context.options, progress.line(context)
+  local input, network, so_far = inputs.open(context, path), context:network(), { invalid = 0 }
+  local next_row = input:each()
+  local function bound()
+    if so_far.invalid > options.max_invalid then
       status.misuse(("%s: more invalid rows than %d: --max-invalid N takes more"):format(path, options.max_invalid))
     end
   end
   local totals, err = queue:add(run, function()
-    bound(so_far)
+    bound()
     local row = next_row()
-    if not row then
-      return nil
-    end
-    local fields = names[1] and {} or nil
-    for _, name in ipairs(names) do
-      fields[name] = input:field(row, name)
-    end
-    return { address = row.address, network = row.network or network, fields = fields }
+    local fields = row and options.keep and input:fields_of(row, options.keep)
+    return row and { address = row.address, network = row.network or network, fields = fields }
   end, function(counts)
     so_far = counts
-    if terminal then
-      world.err:write("\r", text.grouped(counts.rows), " rows\27[K")
-    end
+    line.draw(text.grouped(counts.rows) .. " rows")
   end)
   input:close()
-  if terminal then
-    world.err:write "\r\27[K"
-  end
-  bound(totals or so_far)
+  line.clear()
+  so_far = totals or so_far
+  bound()
   return totals, err
 end
 
@@ -120,11 +116,10 @@ local function run_add(context)
     status.misuse(("%s: %s: --run NAME"):format(path, err.message))
   end
   status.ensure(totals, err)
-  local added, invalid = text.grouped(totals.added), text.grouped(totals.invalid)
-  local rows = text.count(totals.rows, "row", text.grouped(totals.rows))
-  local known = totals.rows - totals.added
-  local were = text.grouped(known) .. (known == 1 and " was" or " were")
-  context:tell(("%s: %s added, %s in the queue, %s invalid"):format(rows, added, were, invalid))
+  local rows, known = text.count(totals.rows, "row", text.grouped(totals.rows)), totals.rows - totals.added
+  local figures = "%s: %s added, %s %s in the queue, %s invalid"
+  local added, were = text.grouped(totals.added), known == 1 and "was" or "were"
+  context:tell(figures:format(rows, added, text.grouped(known), were, text.grouped(totals.invalid)))
   return totals.invalid > 0 and status.invalid_rows or status.done
 end
 
@@ -148,14 +143,13 @@ local function run_work(context)
       end
     end,
   }
-  local forget = signals.catch(context, function()
+  context:catch_signals(function()
     worker:stop()
   end)
   local finished, err = worker:run { drain = options.drain }
-  forget()
   context:tell(text.count(worker.finished, "result", text.grouped(worker.finished)))
   status.ensure(finished, err)
-  return signals.status()
+  return context:ended()
 end
 
 local function run_status(context)
@@ -171,13 +165,18 @@ local function run_status(context)
   context:write_record(text.words(STATUS), found)
 end
 
+-- A result or a dead letter with the columns of its input.
+local function with_input(entry)
+  return tables.merge(tables.pick(entry.input or {}, { "address", "network", "fields" }), entry)
+end
+
 local function run_dead(context)
   local queue = open(context)
   local output, after = context:output { { name = "id", whole = true }, "address", "network", "reason" }, nil
   repeat
     local letters = status.ensure(queue:dead(after))
     for _, letter in ipairs(letters) do
-      output:add(queue_results.with_input(letter))
+      output:add(with_input(letter))
       after = letter.position
     end
   until not letters[1]
@@ -190,11 +189,119 @@ local function run_requeue(context)
   context:tell(text.count(count, "job", text.grouped(count)) .. " again")
 end
 
+-- The file of `queue results`. It names the queue of its rows, and no row is in it twice. A result may come again after
+-- a kill, or from a Redis that has lost changes. Redis has no other row of the file any more.
+---@class riskscreen.cli.QueueResults
+---@field path string
+---@field out riskscreen.cli.Results
+---@field queue string the queue and its Redis
+---@field subjects table<string, table<integer, integer>> by run and row, a digest of address and network
+local Results = {}
+Results.__index = Results
+
+-- The cells of a result, with the input as it was added.
+function Results:cells_of(result)
+  local record = tables.merge(with_input(result), { queue = self.queue })
+  record.fields = record.fields ~= nil and outputs.json(record.fields) or nil
+  return outputs.columns.cells(result_columns, record)
+end
+
+-- Whether a row is in the file; from now on it is. Another address in its place ends the command.
+function Results:has_row(cells)
+  local source, row = cells[1], tonumber(cells[2]) or 0
+  local number = tonumber(text.hex(core.sha256(cells[3] .. " " .. cells[4])):sub(1, 8), 16)
+  local of_run = self.subjects[source] or {}
+  local before = of_run[row]
+  self.subjects[source], of_run[row] = of_run, before or number
+  if before and before ~= number then
+    local message = "%s has another address in row %d of the run %s: -o names another file"
+    status.misuse(message:format(self.path, row, text.show(source)))
+  end
+  return before ~= nil
+end
+
+-- Reads the rows of the file. Returns its length up to the last whole row, and the line end that this row lacks.
+function Results:read()
+  local header = outputs.csv_header(result_columns)
+  local beginning = self.out:part(0, #header)
+  if beginning ~= header:sub(1, #beginning) then
+    status.misuse(("%s is not a file of this command"):format(self.path))
+  elseif beginning ~= header then
+    return 0, header
+  end
+  local whole, lacking, next_row = #header, "", self.out:rows()
+  next_row() -- the header
+  for _, cells, position, lacks_end in next_row do
+    if cells[QUEUE] ~= self.queue then
+      if lacks_end then
+        break
+      end
+      local message = "%s has the results of the queue %s, and this one is %s: -o names another file"
+      status.misuse(message:format(self.path, text.show(cells[QUEUE]), text.show(self.queue)))
+    end
+    self:has_row(cells)
+    whole, lacking = position, lacks_end and "\r\n" or ""
+  end
+  return whole, lacking
+end
+
+-- Whether a row that is not whole was cut by a kill: Redis has its result until the row is on the disk.
+function Results:is_cut(queue, rest)
+  local results
+  repeat
+    results = status.ensure(queue:results(results and results[#results].position))
+    for _, result in ipairs(results) do
+      local subject = outputs.csv(self:cells_of(result), SUBJECT):sub(1, -3) .. ","
+      if subject:sub(1, #rest) == rest:sub(1, #subject) then
+        return not rest:find "\n"
+      end
+    end
+  until not results[1]
+  return false
+end
+
+-- Opens the file of a queue, or makes it.
+local function open_results(path, queue, name)
+  inputs.refuse_stream(path, "-o")
+  results_files.open(path, "ab"):close()
+  local self =
+    setmetatable({ path = path, out = results_files.open(path, "r+b"), queue = name, subjects = {} }, Results)
+  if not self.out:lock() then
+    status.misuse(("%s is being written by another program"):format(path))
+  end
+  local size, lacking = self:read()
+  local rest = size > 0 and text.trim(self.out:part(size)) or ""
+  if rest ~= "" and not self:is_cut(queue, rest) then
+    local message = "%s: the row behind byte %.0f is not whole, and Redis does not have its result: add its run again, "
+      .. "mend the file, or -o names another file"
+    status.misuse(message:format(path, size))
+  end
+  self.out:cut(size)
+  self.out:write(lacking)
+  self.out:sync()
+  return self
+end
+
+-- Writes results that are not in the file, and returns their number when they are on the disk.
+function Results:add(results)
+  local count = 0
+  for _, result in ipairs(results) do
+    local row, cells = outputs.csv(self:cells_of(result), QUEUE), {}
+    records.split(row:sub(1, -3), ",", cells, true)
+    if not self:has_row(cells) then
+      self.out:write(row)
+      count = count + 1
+    end
+  end
+  self.out:sync()
+  return count
+end
+
 local function run_results(context)
   local options = context.options
   local queue, client = open(context)
-  local forget = signals.catch(context)
-  local file = queue_results.open(options.output, queue, ("%s@%s"):format(options.name, client:server()))
+  context:catch_signals()
+  local file = open_results(options.output, queue, ("%s@%s"):format(options.name, client:server()))
   local count, repeated = 0, 0
   while not system.ending() do
     local results = status.ensure(queue:results(nil, options.follow and 1 or 0))
@@ -206,13 +313,12 @@ local function run_results(context)
       break
     end
   end
-  forget()
-  file:close()
+  file.out:close()
   local known = repeated > 0 and (", and %s that the file had"):format(text.grouped(repeated)) or ""
   local dead = status.ensure(queue:status()).dead
   local lacking = dead > 0 and ("; %s dead letters have no result: queue dead"):format(text.grouped(dead)) or ""
   context:tell(text.count(count, "result", text.grouped(count)) .. known .. lacking)
-  return signals.status()
+  return context:ended()
 end
 
 return {

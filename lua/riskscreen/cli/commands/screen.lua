@@ -7,7 +7,6 @@ local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local run_options = require "riskscreen.options"
 local runs = require "riskscreen.cli.run"
-local signals = require "riskscreen.cli.signals"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
@@ -42,7 +41,7 @@ local function screen_addresses(context, addresses)
   local meta = context.options.meta
   local output = context:output(decision_record.columns(source, meta))
   local worst, run = status.allow, client:screen_all(decision_record.request(context, addresses))
-  local forget = signals.catch(context, function()
+  context:catch_signals(function()
     run:finish()
   end)
   for decision in run do
@@ -51,9 +50,8 @@ local function screen_addresses(context, addresses)
     output:add(record)
     worst = status.worse(worst, status.of_decision(record.action, record.error))
   end
-  forget()
   output:finish()
-  return signals.status(worst)
+  return context:ended(worst)
 end
 
 local function run(context)

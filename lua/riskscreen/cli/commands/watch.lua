@@ -7,7 +7,6 @@ local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
-local signals = require "riskscreen.cli.signals"
 local status = require "riskscreen.cli.status"
 local rows = require "riskscreen.rows"
 local store = require "riskscreen.store"
@@ -106,7 +105,7 @@ local function run(context)
     return summary.finished and summary.waiting == 0 and summary.failed == 0 and status.done or status.unknown
   end
   local outcome, failure
-  local forget = signals.catch(context, function()
+  context:catch_signals(function()
     watch:stop()
   end)
   if options.once then
@@ -114,10 +113,9 @@ local function run(context)
   else
     outcome, failure = watch:run(tell)
   end
-  forget()
   kept:close()
   status.ensure(outcome, failure)
-  return signals.status(options.once and tell(outcome) or nil)
+  return context:ended(options.once and tell(outcome) or nil)
 end
 
 return {

@@ -7,7 +7,6 @@ local addresses = require "riskscreen.address"
 local core = require "riskscreen.core"
 local decision_record = require "riskscreen.cli.decision_record"
 local errors = require "riskscreen.errors"
-local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
 local lookups = require "riskscreen.policy.lookups"
 local output = require "riskscreen.cli.run.output"
@@ -17,7 +16,6 @@ local progress_line = require "riskscreen.cli.progress"
 local results = require "riskscreen.cli.results"
 local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
-local signals = require "riskscreen.cli.signals"
 local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
@@ -68,11 +66,8 @@ end
 
 -- Takes the answer about a row.
 function Run:take(number, row, record, problem, chain)
-  record.line = row.line
-  record.time = os.date "!%Y-%m-%dT%H:%M:%SZ"
-  for _, name in ipairs(self.keep) do
-    record[name] = self.input:field(row, name)
-  end
+  local own = { line = row.line, time = os.date "!%Y-%m-%dT%H:%M:%SZ" }
+  record = tables.merge(tables.merge(record, own), self.input:fields_of(row, self.keep))
   local is_invalid = record.error == "invalid_argument"
   if is_invalid then
     self.input:count_invalid(row.line, problem)
@@ -86,7 +81,7 @@ function Run:take(number, row, record, problem, chain)
     chain = chain,
   }
   self.waiting = self.waiting + 1
-  self.state:take(number, answer, not answer.failed)
+  self.state:take(number, answer)
   self:save_soon()
 end
 
@@ -105,11 +100,11 @@ function Run:save_soon()
   end)
 end
 
-function Run:report_invalid(answer)
+function Run:report_invalid(line, problem)
   self.shown = self.shown + 1
   if self.shown <= MOST_SHOWN then
-    self:clear()
-    self.context:warn(("line %d: %s"):format(answer.line, answer.invalid))
+    self.line.clear()
+    self.context:warn(("line %d: %s"):format(line, problem))
   end
 end
 
@@ -120,51 +115,48 @@ function Run:next_answer()
   return earlier and not earlier.failed and earlier or self.answers[number]
 end
 
+-- Writes the answer to the next row.
+function Run:write(answer)
+  local progress, is_new = self.progress, not answer.is_earlier
+  if answer.failed and not self.before_failures then
+    self.before_failures = tables.merge(progress, { counts = tables.copy(progress.counts) })
+  elseif is_new and not (answer.failed or answer.invalid) then
+    self.before_failures = nil
+  end
+  self.out:write(answer.text)
+  progress.position, progress.chain, progress.offset = progress.position + 1, answer.chain, self.out.position
+  progress.counts[answer.action] = (progress.counts[answer.action] or 0) + 1
+  progress.invalid = progress.invalid + (answer.invalid and 1 or 0)
+  progress.failed = progress.failed + (answer.failed and 1 or 0)
+  self.waiting = self.waiting - (is_new and 1 or 0)
+  if is_new and answer.invalid then
+    self:report_invalid(answer.line, answer.invalid)
+  end
+end
+
 -- Writes the answers that are next in the order of the input, and records them once they are on the disk. Returns
 -- whether there are more.
 function Run:write_ready()
-  local progress, written = self.progress, {}
-  local last = progress.position + MOST_AT_ONCE
   self.state:save()
-  local answer = self:next_answer()
-  while answer and progress.position < last do
-    if answer.failed and not self.before_failures then
-      self.before_failures = tables.merge(progress, { counts = tables.copy(progress.counts) })
-    elseif not answer.failed and not answer.invalid and not answer.is_earlier then
-      self.before_failures = nil
-    end
-    self.out:write(answer.text)
-    progress.position, progress.chain, progress.offset = progress.position + 1, answer.chain, self.out.position
-    progress.counts[answer.action] = (progress.counts[answer.action] or 0) + 1
-    if answer.invalid then
-      progress.invalid = progress.invalid + 1
-      if not answer.is_earlier then
-        self:report_invalid(answer)
-      end
-    elseif answer.failed then
-      progress.failed = progress.failed + 1
-    end
-    if not answer.is_earlier then
-      written[#written + 1] = progress.position
-    end
-    answer = self:next_answer()
+  local count, answer = 0, self:next_answer()
+  while answer and count < MOST_AT_ONCE do
+    self:write(answer)
+    count, answer = count + 1, self:next_answer()
   end
-  self.waiting = self.waiting - #written
-  self:record(written)
+  self:record()
   return answer ~= nil
 end
 
 function Run:write_all()
-  local has_more
   repeat
-    has_more = self:write_ready()
+    local has_more = self:write_ready()
   until not has_more
 end
 
-function Run:record(written)
+function Run:record()
   self.out:sync()
   self.progress.digest = self.out:digest()
-  self.state:record(self.progress, written)
+  self.state:record(self.progress)
   self.recorded = runtime.now()
 end
 
@@ -176,14 +168,6 @@ function Run:write_if_due()
   end
 end
 
--- Removes the progress line.
-function Run:clear()
-  if self.is_drawn then
-    self.context.world.err:write "\r\27[K"
-    self.is_drawn = false
-  end
-end
-
 function Run:draw()
   local rows, counts = self.progress.position + self.waiting, self.progress.counts
   local elapsed = runtime.now() - self.started
@@ -192,9 +176,7 @@ function Run:draw()
   local share = file.size and file.size > 0 and math.min(1, file.read_bytes / file.size)
   local left = share and share > 0 and elapsed > 1 and elapsed * (1 - share) / share or nil
   local now = { share = share or nil, rows = rows, rate = rate, counts = counts, left = left }
-  self.context.world.err:write("\r", progress_line.line(now, self.terminal), "\27[K")
-  self.context.world.err:flush()
-  self.is_drawn = true
+  self.line.draw(progress_line.of_run(now, self.line.width))
 end
 
 -- Whether the earlier run has the answer to a row.
@@ -218,10 +200,7 @@ function Run:check_pipe(row)
     return -- the file's digest is in the identity of the run
   end
   if row then
-    local kept = {}
-    for _, name in ipairs(self.keep) do
-      kept[name] = self.input:field(row, name)
-    end
+    local kept = self.input:fields_of(row, self.keep)
     local content = outputs.json { before = self.chain, address = row.address, network = row.network, kept = kept }
     self.chain = text.hex(core.sha256(content)):sub(1, 16)
   end
@@ -285,7 +264,7 @@ function Run:take_back_failures()
   if self.path and before then
     self.progress = before
     self.out:cut(before.offset)
-    self:record {}
+    self:record()
   end
 end
 
@@ -293,7 +272,7 @@ end
 function Run:tick()
   riskscreen.defer(function()
     while not self.closed do
-      if self.terminal then
+      if self.line.width then
         self:draw()
       end
       riskscreen.sleep(DRAW_EVERY)
@@ -307,8 +286,7 @@ end
 
 function Run:close()
   self.closed = true
-  local _ = self.forget_signals and self.forget_signals()
-  self:clear()
+  self.line.clear()
   self.input:close()
   if self.state then
     self.state:close()
@@ -359,7 +337,7 @@ end
 -- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed. At a
 -- signal the calls under way are finished, because they are paid, and the journal must have their decisions.
 function Run:go(client)
-  self.forget_signals = signals.catch(self.context, function()
+  self.context:catch_signals(function()
     self:stop()
   end)
   self.started, self.recorded, self.first = runtime.now(), runtime.now(), self.progress.position + self.waiting
@@ -371,7 +349,7 @@ function Run:go(client)
   if ok then
     self:write_all()
     self.progress.finished, self.progress.chain = true, self.chain
-    self:record {}
+    self:record()
     output.replace_earlier(self.path, self.progress)
   elseif errors.is(failure) or self.is_ended_early then
     self:write_all()
@@ -413,7 +391,7 @@ local function limit_rate(context)
 end
 
 local function new_run(context)
-  local options, world = context.options, context.world
+  local options = context.options
   local input = inputs.open(context, options.file)
   return setmetatable({
     context = context,
@@ -430,7 +408,7 @@ local function new_run(context)
     sent = 0,
     waiting = 0,
     shown = 0,
-    terminal = not context.quiet and world.columns(world.err) or nil,
+    line = progress_line.line(context),
   }, Run)
 end
 
@@ -451,7 +429,7 @@ function M.run(context)
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
     inputs.refuse_stream(path, "-o")
-    local opened, failure = pcall(output.open, run, path, identities.of(context, run.input, run.format, client, source))
+    local opened, failure = pcall(output.open, run, path, client)
     if not opened then
       run:close()
       error(failure, 0)
@@ -491,7 +469,7 @@ function M.dry_run(context)
     else
       figures.invalid = figures.invalid + 1
       run.input:count_invalid(row.line, problem)
-      run:report_invalid { line = row.line, invalid = problem }
+      run:report_invalid(row.line, problem)
     end
   end
   run:close()

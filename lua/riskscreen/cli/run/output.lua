@@ -1,21 +1,37 @@
 -- The file of results of a run: where it is, when a run may write it, and where the run goes on in it. The answers are
 -- kept in state.lua. With --retry-failed the results of the complete run are read again, row by row.
 
-local columns_of = require("riskscreen.cli.output").columns
+local calls = require "riskscreen.call"
+local core = require "riskscreen.core"
 local decision_record = require "riskscreen.cli.decision_record"
 local files = require "riskscreen.util.files"
-local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
+local outputs = require "riskscreen.cli.output"
 local results = require "riskscreen.cli.results"
 local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local STATE = ".state"
 
 local actions = tables.set { "allow", "review", "block", "unknown" }
+
+-- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
+local names =
+  text.words "input format network policy include address_check service columns meta content identity lists journal"
+local LATER = { content = true, identity = true, lists = true, journal = true } -- one that had none may go on with one
+
+local function lists_of(context)
+  local given = {}
+  for _, name in ipairs { "deny", "allow", "allow_without_call" } do
+    local value = context:setting("lists." .. name)
+    given[#given + 1] = value and name .. " " .. outputs.json(value) or nil
+  end
+  return given[1] and table.concat(given, ", ")
+end
 
 local M = {}
 
@@ -27,7 +43,7 @@ local M = {}
 ---@return riskscreen.cli.Column[]
 function M.columns(keep, source, meta)
   local columns = tables.concat({ { name = "line" } }, decision_record.columns(source, meta), { { name = "time" } })
-  return decision_record.with(columns, "--keep", columns_of.named(keep or {}))
+  return decision_record.with(columns, "--keep", outputs.columns.named(keep or {}))
 end
 
 ---Puts the complete output of a run with --retry-failed in the place of the earlier one. Also after a crash.
@@ -159,12 +175,62 @@ local function open_place(place, path, offset)
   return files.exists(place) and results.open(place, "r+b") or nil
 end
 
+-- The facts that must be the same when a run is resumed: what the file and the output are, and the identity of the
+-- decisions. Of local lists only the names count: they are asked for every row, and may change during a run.
+local function identity_of(run, client)
+  local context, input, source = run.context, run.input, run.row_source
+  local options = context.options
+  local policy = context:setting "policy"
+  local policy_text = policy and not files.is_special(policy) and files.read(policy) or nil
+  local encoding = options.encoding ~= "utf-8" and options.encoding or nil
+  local file = input.file
+  local size = file.size and ("%d bytes, "):format(file.size) or ""
+  -- More of a pipe may come at once or not. Its rows are compared one by one.
+  local beginning = file.is_whole and file.beginning or file.beginning:sub(1, 4)
+  return {
+    input = size .. "beginning with the digest " .. text.hex(core.sha256(beginning)):sub(1, 16),
+    format = run.format,
+    network = context:network(),
+    policy = policy_text and policy .. " " .. text.hex(core.sha256(policy_text)):sub(1, 16) or nil,
+    include = options.include and table.concat(options.include, ",") or nil,
+    address_check = options.address_check ~= nil and tostring(options.address_check) or nil,
+    service = source and "the sandbox" or context:setting "base_url",
+    source = source, -- not compared: 0.1.0 has no such column
+    identity = calls.identity.decision(calls.state_of(client), client.policy, options),
+    content = file.is_whole and file.digest() or nil, -- the rows of a pipe are compared as they come
+    meta = options.meta and outputs.json(options.meta) or nil,
+    lists = lists_of(context),
+    journal = context:setting "journal",
+    columns = table.concat({
+      options.address_column or "",
+      options.network_column or "",
+      table.concat(options.keep or {}, ","),
+      options.delimiter or encoding and "", -- a run without these is one of an earlier version
+      encoding,
+    }, ";"),
+  }
+end
+
+-- The first difference between two runs, as a sentence, and whether it may be the account, as after a refused key; or
+-- nil.
+local function difference_of(before, now)
+  for _, name in ipairs(names) do
+    if before[name] ~= now[name] and not (LATER[name] and before[name] == nil) then
+      if name == "identity" then
+        return "the account, or another setting that decisions depend on, is another one", true
+      end
+      local was, is = text.show(before[name] or "none"), text.show(now[name] or "none")
+      return ("%s was %s and is %s"):format(name, was, is)
+    end
+  end
+end
+
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.
 ---@param run riskscreen.cli.Run
 ---@param path string
----@param identity table<string, string>
-function M.open(run, path, identity)
-  local options = run.context.options
+---@param client riskscreen.Client
+function M.open(run, path, client)
+  local options, identity = run.context.options, identity_of(run, client)
   local state_path, resumes = path .. STATE, options.resume or options.retry_failed
   if resumes and options.force then
     status.misuse "--force starts again, --resume and --retry-failed go on: give one of them"
@@ -181,7 +247,7 @@ function M.open(run, path, identity)
   run.state = state
   if resumes and state.progress then
     local began = state:identity()
-    local difference, is_account = identities.difference(began, identity)
+    local difference, is_account = difference_of(began, identity)
     local has_answers = state.progress.position > 0 or state.progress.earlier or next(state.answers)
     if difference and (has_answers or not is_account) then
       status.misuse(
@@ -203,14 +269,13 @@ function M.open(run, path, identity)
   else
     os.remove(files.unfinished(path))
     run.out = results.open(path, "w+b")
-    state:clear()
     state:begin(identity)
   end
   if state.progress.offset == 0 then -- a run that was ended before this has no header
     run.out:write(run:header())
     run.out:sync()
     state.progress.offset, state.progress.digest = run.out.position, run.out:digest()
-    state:record(state.progress, {})
+    state:record(state.progress)
   end
   run.progress, run.answers = state.progress, state.answers
   run.chains = { [run.progress.position] = run.progress.chain, [run.progress.rows or 0] = run.progress.last_chain }

@@ -11,7 +11,8 @@ local store = require "riskscreen.store"
 ---@class riskscreen.cli.Answer
 ---@field text string the row of the output
 ---@field action riskscreen.Action
----@field invalid? boolean the row of the input has no address to screen
+---@field failed? boolean the call failed
+---@field invalid? string|boolean the row of the input has no address to screen
 ---@field chain? string of the digests of a pipe's rows up to this one
 
 ---@class riskscreen.cli.Progress
@@ -34,7 +35,7 @@ local store = require "riskscreen.store"
 ---@field private quick? riskscreen.Store its changes outlast the process
 ---@field private durable? riskscreen.Store its changes outlast a power cut; they include those made by `quick`
 ---@field private unsaved integer[] numbers of answers that are in memory only
----@field private saved table<integer, true>
+---@field private written integer the last row whose answer is in the output
 local State = {}
 State.__index = State
 
@@ -72,7 +73,7 @@ end
 ---@param path? string none: the run cannot be resumed
 ---@return riskscreen.cli.State
 function M.open(path)
-  local self = setmetatable({ path = path, answers = {}, saved = {}, unsaved = {} }, State)
+  local self = setmetatable({ path = path, answers = {}, unsaved = {}, written = 0 }, State)
   if not path then
     self.progress = new_progress()
     return self
@@ -87,30 +88,25 @@ function M.open(path)
   self.durable = open(path, "full")
   local written = self.quick:space("run"):get "progress"
   self.progress = written and json.decode(written)
+  self.written = self.progress and self.progress.position or 0
   for key, value in self.quick:space("answers"):each() do
-    self.answers[tonumber(key)], self.saved[tonumber(key)] = json.decode(value), true
+    self.answers[tonumber(key)] = json.decode(value)
   end
   return self
 end
 
----Forgets an earlier run.
-function State:clear()
-  local answers = self.quick:space "answers"
-  for key in answers:each() do
-    answers:delete(key)
-  end
-  self.quick:space("run"):delete "progress"
-  self.progress, self.answers, self.saved = nil, {}, {}
-end
-
----Begins a run, with what must be the same when it is resumed.
----@param identity table<string, string>
+---Begins a run, and forgets an earlier one.
+---@param identity table<string, string> what must be the same when it is resumed
 function State:begin(identity)
-  self.progress = new_progress()
-  commit(self, self.durable, {
+  self.progress, self.answers, self.written = new_progress(), {}, 0
+  local changes = {
     { kind = "put", space = "run", key = "identity", value = encode(identity) },
     { kind = "put", space = "run", key = "progress", value = encode(self.progress) },
-  })
+  }
+  for key in self.quick:space("answers"):each() do
+    changes[#changes + 1] = { kind = "delete", space = "answers", key = key }
+  end
+  commit(self, self.durable, changes)
 end
 
 ---The facts that must be the same when the run is resumed.
@@ -119,13 +115,13 @@ function State:identity()
   return json.decode(self.quick:space("run"):get "identity")
 end
 
----Takes an answer. Until `save` it is in memory only.
+---Takes an answer. Until `save` it is in memory only. One that failed stays there: the call is made again when the run
+---is resumed.
 ---@param number integer of the row
 ---@param answer riskscreen.cli.Answer
----@param is_kept boolean whether it lasts: a failed call is made again when the run is resumed
-function State:take(number, answer, is_kept)
+function State:take(number, answer)
   self.answers[number] = answer
-  if is_kept and self.quick then
+  if not answer.failed and self.quick then
     self.unsaved[#self.unsaved + 1] = number
   end
 end
@@ -137,7 +133,6 @@ function State:save()
     local answer = self.answers[number]
     if answer then
       changes[#changes + 1] = { kind = "put", space = "answers", key = KEY:format(number), value = encode(answer) }
-      self.saved[number] = true
     end
   end
   self.unsaved = {}
@@ -146,16 +141,16 @@ end
 
 ---Records that the output is on the disk up to a row, and removes the answers up to it.
 ---@param progress riskscreen.cli.Progress
----@param written integer[] numbers of the rows that were written since the last time
-function State:record(progress, written)
+function State:record(progress)
   local changes = { { kind = "put", space = "run", key = "progress", value = encode(progress) } }
-  for _, number in ipairs(written) do
-    if self.saved[number] then
+  for number = self.written + 1, progress.position do
+    local answer = self.answers[number]
+    if answer and not answer.failed then
       changes[#changes + 1] = { kind = "delete", space = "answers", key = KEY:format(number) }
     end
-    self.answers[number], self.saved[number] = nil, nil
+    self.answers[number] = nil
   end
-  self.progress = progress
+  self.progress, self.written = progress, progress.position
   commit(self, self.durable, changes)
 end
 
@@ -164,7 +159,7 @@ function State:begin_again()
   local progress = new_progress()
   progress.earlier, progress.earlier_digest = self.progress.offset, self.progress.digest
   progress.rows, progress.last_chain = self.progress.position, self.progress.chain
-  self:record(progress, {})
+  self:record(progress)
 end
 
 ---Closes the state and its lock.
