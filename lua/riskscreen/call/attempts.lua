@@ -1,5 +1,6 @@
 -- The attempts of a call: admit → send → learn, and again after a failure that may pass. Nothing here uses pcall or a
 -- metamethod around a wait, because PUC Lua 5.1 cannot yield across them.
+local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
 local reliability = require "riskscreen.options.reliability"
 local retry = require "riskscreen.call.retry"
@@ -41,8 +42,12 @@ end
 
 -- Waits for the rate limit. Returns the error if no request may be sent, or none any longer.
 local function await_turn(call)
-  local state = call.route.state
+  local route = call.route
+  local state = route.state
   if state.limiter then
+    call.cost = call.cost
+      or route.operation and costs.of(state.settings.rate_limit.cost, route.operation, call.parameters)
+      or 1
     -- Do not queue while the circuit is open.
     local refused = state.breaker and state.breaker:refuses()
     if refused then

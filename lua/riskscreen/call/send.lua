@@ -36,28 +36,6 @@ local function tell_response(call, reply, elapsed, hedged)
   })
 end
 
--- Calls the operator's functions before a request. Returns the key and the time after them; or nil and an error.
-local function prepare(call, at, timeout, hedged, fresh)
-  local request, state = call.request, call.route.state
-  local given, started = state.settings.access_key, at
-  local key, err = access_key.of(state)
-  if not key then
-    return nil, err
-  end
-  at = given ~= key and state.runtime.now() or at
-  if state.hooks.request then
-    states.tell(call, "request", {
-      attempt = call.attempt,
-      hedge = hedged or false,
-      timeout = timeout - (at - started),
-      size = #(request.body or ""),
-      resent = fresh or nil,
-    })
-    at = state.runtime.now()
-  end
-  return key, at
-end
-
 -- The response of a value: the reply, unless that is the operator's.
 local function response_of(call, reply, pagination, elapsed)
   local state = call.route.state
@@ -94,6 +72,36 @@ function M.unsent(call, err, has_failed)
   return nil, err
 end
 
+-- The key, the time and the seconds for a request after the operator's functions, which may wait or close the client;
+-- or nil and an error.
+local function prepare(call, at, timeout, hedged, fresh)
+  local state, started = call.route.state, at
+  local given = state.settings.access_key
+  local key, err = access_key.of(state)
+  if not key then
+    return nil, err
+  end
+  at = given ~= key and state.runtime.now() or at
+  if state.hooks.request then
+    states.tell(call, "request", {
+      attempt = call.attempt,
+      hedge = hedged or false,
+      timeout = timeout - (at - started),
+      size = #(call.request.body or ""),
+      resent = fresh or nil,
+    })
+    at = state.runtime.now()
+  end
+  timeout = timeout - (at - started)
+  if not state.transport then
+    return nil, errors.new("cancelled", "the client was closed", { sent = false })
+  elseif timeout < retry.SHORTEST_ATTEMPT then
+    local message = "no time was left for the request, after the rate limit and the functions access_key and on.request"
+    return nil, errors.new("timeout", message, { sent = false, phase = "queue" })
+  end
+  return key, at, timeout
+end
+
 -- Whether a request may be sent again at once, on a new connection. It takes a token of the rate limit as well.
 local function may_resend(call, time_left)
   local state = call.route.state
@@ -124,66 +132,28 @@ local function without_reply(call, failure, at, timeout, hedged, fresh)
   return nil, err
 end
 
----Sends one request and interprets its reply.
+---Takes the outcome of a request. It waits only where there is no reply, a rate limit or a hook.
 ---@param call riskscreen.Call
----@param at number now
+---@param at number when the request was sent
 ---@param timeout number seconds
----@param hedged boolean|nil whether it is the second one of a late answer; nil for a request without another one
----@param fresh? boolean whether it needs a new connection
+---@param hedged? boolean
+---@param fresh? boolean
+---@param reply? riskscreen.Reply
+---@param failure? table
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error|string|nil
-function M.send(call, at, timeout, hedged, fresh)
-  local request, route = call.request, call.route
-  local state = route.state
-  local key, hooks, stats = state.settings.access_key, state.hooks, state.stats
-  if key ~= state.redacted_key or hooks.request then
-    local ready
-    key, ready = prepare(call, at, timeout, hedged, fresh)
-    if not key then
-      return M.unsent(call, ready)
-    end
-    at, timeout = ready, timeout - (ready - at)
-  end
-  -- The operator's functions may have closed the client, or waited.
-  local transport, connect_timeout = state.transport, request.connect_timeout
-  if not transport then
-    return M.unsent(call, errors.new("cancelled", "the client was closed", { sent = false }))
-  elseif timeout < retry.SHORTEST_ATTEMPT then
-    local message = "no time was left for the request, after the rate limit and the functions access_key and on.request"
-    return M.unsent(call, errors.new("timeout", message, { sent = false, phase = "queue" }))
-  end
-  call.requests = call.requests + 1
-  local counters = stats.counters
-  counters.requests = counters.requests + 1
-  if request.body then
-    stats:count("bytes_sent", #request.body)
-  end
-  local reply, failure = transport(
-    request,
-    key,
-    timeout,
-    connect_timeout < timeout and connect_timeout or timeout,
-    fresh,
-    not hooks.response and request.rest or nil,
-    call.target
-  )
-  local answered = state.runtime.now()
+function M.finish(call, at, timeout, hedged, fresh, reply, failure)
   if not reply then
     return without_reply(call, failure, at, timeout, hedged, fresh)
   end
-  local value, other
-  if route.reader then
-    value, other = response.interpret(route.reader, call.parameters, reply, state.context)
-  else
-    local decoders = state.decoders
-    local decoder = request.options.keep_null and decoders.keeping or decoders.dropping
-    value, other = response.raw(reply, state.context, decoder)
-  end
-  local size = reply.body and #reply.body or 0
+  local route, request = call.route, call.request
+  local state, hooks = route.state, route.state.hooks
+  local answered, body = state.runtime.now(), reply.body
+  local value, other = response.interpret(route.reader, call.parameters, reply, state.context)
   if value ~= nil and hedged == nil and at == call.started then
-    stats:succeed_directly(call, route.counts, size, answered - at)
+    state.stats:succeed_directly(call, route.counts, body and #body or 0, answered - at)
   else
-    stats:answered(reply.status, size, answered - at)
+    state.stats:answered(reply.status, body and #body or 0, answered - at)
   end
   if hooks.response then
     tell_response(call, reply, answered - at, hedged)
@@ -195,10 +165,43 @@ function M.send(call, at, timeout, hedged, fresh)
       state.limiter:refused(other.retry_after)
     end
     return nil, other
-  elseif request.rest == "none" then
-    return value, reply.body
+  elseif request.value_only then
+    return value, body
   end
   return value, response_of(call, reply, other, answered - call.started)
+end
+
+---Sends one request and interprets its reply.
+---@param call riskscreen.Call
+---@param at number now
+---@param timeout number seconds
+---@param hedged? boolean whether it is the second one of a late answer; nil for a request without another one
+---@param fresh? boolean whether it needs a new connection
+---@param start? fun(...): any gets the arguments of a transport, and returns at once; `finish` takes the outcome later
+---@return any value or the results of `start`
+---@return riskscreen.Response|riskscreen.Error|string|nil
+function M.send(call, at, timeout, hedged, fresh, start)
+  local request, state = call.request, call.route.state
+  local key, transport, connect_timeout = state.settings.access_key, state.transport, request.connect_timeout
+  if key ~= state.redacted_key or state.hooks.request or not transport or timeout < retry.SHORTEST_ATTEMPT then
+    key, at, timeout = prepare(call, at, timeout, hedged, fresh)
+    if not key then
+      return M.unsent(call, at)
+    end
+    transport = state.transport
+  end
+  local counters = state.stats.counters
+  call.requests = call.requests + 1
+  counters.requests = counters.requests + 1
+  if request.body then
+    counters.bytes_sent = counters.bytes_sent + #request.body
+  end
+  connect_timeout = connect_timeout < timeout and connect_timeout or timeout
+  if start then
+    return start(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
+  end
+  local reply, failure = transport(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
+  return M.finish(call, at, timeout, hedged, fresh, reply, failure)
 end
 
 return M

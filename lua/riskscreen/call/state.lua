@@ -17,7 +17,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field settings table the client's checked options
 ---@field runtime table the client's own: all waits and clock readings of the client go through it
 ---@field transport? fun(request: riskscreen.Request, key: string, timeout: number, connect_timeout: number, fresh?:
----boolean, rest?: "none"|"head", target: string): riskscreen.Reply|nil, table|nil absent once closed
+---boolean, body_only?: boolean, target: string): riskscreen.Reply|nil, table|nil absent once closed
 ---@field owns_replies boolean the transport is the library's own: its replies may be changed
 ---@field is_sandbox? boolean the sandbox in this process answers
 ---@field shares_headers? boolean several replies of the transport may have the same table of headers

@@ -1,6 +1,5 @@
 -- Counters and latency histograms of a client. A snapshot is a copy.
 
-local open_sets = require "riskscreen.util.open_set"
 local tables = require "riskscreen.util.tables"
 
 -- Upper bounds of the buckets in seconds. A last bucket has no bound.
@@ -115,7 +114,7 @@ end
 ---@field statuses table<integer, integer> answers by HTTP status, besides those of direct calls
 ---@field operations table<string, riskscreen.OperationCounts>
 ---@field private requests riskscreen.Histogram latencies of the requests, besides those of direct calls
----@field private open riskscreen.OpenSet calls under way
+---@field private begun table<{ is_open: boolean }, true> calls that are under way, or were
 local Stats = {}
 
 -- The counters and their meaning.
@@ -158,7 +157,7 @@ function M.new()
     statuses = {},
     operations = {},
     requests = new_histogram(),
-    open = open_sets.new(),
+    begun = setmetatable({}, { __mode = "k" }),
   })
 end
 
@@ -181,24 +180,24 @@ function Stats:of(operation)
   return counts
 end
 
----Counts the beginning of a call.
----@param call table gets the field `slot`, which is false once its end is counted
+---Counts the beginning of a call. A call that an error has left behind is collected, and then no longer under way.
+---@param call table gets the field `is_open`, which is false once its end is counted
 ---@param counts riskscreen.OperationCounts
 function Stats:begin(call, counts)
   counts.calls = counts.calls + 1
-  call.slot = self.open:add(call)
+  call.is_open = true
+  self.begun[call] = true
 end
 
 ---Counts the end of a call that has succeeded with one request, and that request.
 ---@param call table
 ---@param counts riskscreen.OperationCounts
----@param size integer|nil bytes of the answer
+---@param size integer bytes of the answer
 ---@param seconds number
 function Stats:succeed_directly(call, counts, size, seconds)
   local own = self.counters
-  self.open:remove(call, call.slot)
-  call.slot = false
-  own.bytes_received = own.bytes_received + (size or 0)
+  call.is_open = false
+  own.bytes_received = own.bytes_received + size
   counts.direct:observe(seconds)
 end
 
@@ -209,11 +208,10 @@ end
 ---@param seconds? number
 ---@param kind? string of the error
 function Stats:finish(call, counts, outcome, seconds, kind)
-  if not call.slot then
+  if not call.is_open then
     return
   end
-  self.open:remove(call, call.slot)
-  call.slot = false
+  call.is_open = false
   counts[outcome] = counts[outcome] + 1
   if seconds then
     counts.latency:observe(seconds)
@@ -221,6 +219,14 @@ function Stats:finish(call, counts, outcome, seconds, kind)
   if kind then
     add(self.kinds, kind, 1)
   end
+end
+
+local function under_way(calls)
+  local count = 0
+  for call in pairs(calls) do
+    count = count + (call.is_open and 1 or 0)
+  end
+  return count
 end
 
 ---Counts an answer, unless its call has succeeded directly.
@@ -254,7 +260,7 @@ function Stats:snapshot()
       end
     end
   end
-  result.in_flight, result.errors = self.open:count(), tables.copy(self.kinds)
+  result.in_flight, result.errors = under_way(self.begun), tables.copy(self.kinds)
   result.latency = { calls = histogram_snapshot(calls), requests = histogram_snapshot(requests) }
   return result
 end

@@ -13,7 +13,7 @@ local PLAIN_HEADERS = requests.PLAIN_HEADERS
 ---@param ask fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil the operator's
 ---@param protected fun(fn: function, ...): boolean, any pcall of a function that may wait
 ---@return fun(request: riskscreen.Request, key: string, timeout: number, connect_timeout: number, fresh?: boolean,
----rest: any, target: string): riskscreen.Reply|nil, table|nil transport if the operator's raises, the failure has
+---_: any, target: string): riskscreen.Reply|nil, table|nil transport if the operator's raises, the failure has
 ---`raised`
 return function(ask, protected)
   return function(request, key, timeout, connect_timeout, fresh, _, target)

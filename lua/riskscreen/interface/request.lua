@@ -14,7 +14,8 @@ local text = require "riskscreen.util.text"
 ---@field connect_timeout number seconds
 ---@field replay boolean it may be sent again when a kept-alive connection was dead
 ---@field fresh? boolean send it on a new connection
----@field rest? "none"|"head" of a 200 besides its body: nothing, or headers and times that are made when one is read
+---@field value_only? boolean the call needs no response beside its value
+---@field body_only? boolean of a 200 its body alone is needed
 ---@field call_timeout number seconds for the whole call
 ---@field options table of the call, checked
 
@@ -203,7 +204,8 @@ local function finish(method, body, common, replay, options, settings)
     timeout = timeout,
     connect_timeout = math.min(connect_timeout, timeout),
     replay = replay,
-    rest = options.value_only and "none" or "head",
+    value_only = options.value_only,
+    body_only = options.value_only and not (settings.on and settings.on.response),
     call_timeout = call_timeout,
     options = options,
   }

@@ -386,9 +386,9 @@ function M.decoders(max_size)
 end
 
 ---@class riskscreen.Reader how the replies to an operation are interpreted
----@field operation riskscreen.Operation
+---@field operation? riskscreen.Operation
 ---@field extend? table the client's option
----@field envelope_error fun(body: table, answer: riskscreen.Answer, context: riskscreen.Context): riskscreen.Error|nil
+---@field envelope_error? fun(body: table, answer: riskscreen.Answer, context: riskscreen.Context): riskscreen.Error|nil
 ---@field read? fun(body: string): any, table|nil
 ---@field decoder riskscreen.json.Decoder
 
@@ -409,8 +409,8 @@ function M.reader(operation, envelope, extend, decoders)
 end
 
 ---The value of an operation and its pagination, or nil and an error.
----@param reader riskscreen.Reader of the operation
----@param parameters table checked
+---@param reader riskscreen.Reader
+---@param parameters? table checked
 ---@param reply riskscreen.Reply
 ---@param context riskscreen.Context
 ---@return any value
@@ -425,6 +425,9 @@ function M.interpret(reader, parameters, reply, context)
         return value, pagination
       end
     end
+  end
+  if not reader.operation then
+    return M.raw(reply, context, reader.decoder)
   end
   return interpret(reader, parameters, open(reply, reader.decoder), context)
 end

@@ -36,8 +36,10 @@ end
 local Reply = {}
 
 function Reply.__index(reply, name)
-  local text = (name == "headers" or name == "times") and rawget(reply, "head")
-  if text then
+  local text = rawget(reply, "head")
+  if text and name == "http_version" then
+    return (select(3, core.details(text)))
+  elseif text and (name == "headers" or name == "times") then
     reply.headers, reply.times = core.details(text)
     reply.head = nil
   end
@@ -103,15 +105,15 @@ end
 
 ---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
 ---and tasks go on meanwhile. The arguments after the request are those that differ between the requests of a call: they
----need no table of their own. With `rest` a 200 has no headers and times, or makes them when they are read.
+---need no table of their own. A 200 makes its headers and times when they are read; with `body_only` it has none.
 
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----rest?: "none"|"head", target?: string): riskscreen.Reply|nil, table|nil
+---body_only?: boolean, target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
   local last_headers, last_key, lines -- nearly all requests have the headers of the last one
-  return function(request, key, timeout, connect_timeout, fresh, rest, target)
+  return function(request, key, timeout, connect_timeout, fresh, body_only, target)
     origin = origin or new_origin(settings)
     local headers = request.headers
     if headers ~= last_headers or key ~= last_key then
@@ -119,19 +121,19 @@ function M.transport(settings)
     end
     timeout, connect_timeout = timeout or request.timeout, connect_timeout or request.connect_timeout
     fresh, target = fresh or request.fresh, target or request.target
-    local method, body, untimed = request.method, request.body, rest == "none"
-    local transfer = origin:send(method, target, lines, timeout, connect_timeout, body, fresh, untimed)
+    local method, body = request.method, request.body
+    local transfer = origin:send(method, target, lines, timeout, connect_timeout, body, fresh, body_only)
     if not transfer then -- the origin is that of a parent process
       origin = new_origin(settings)
-      transfer = origin:send(method, target, lines, timeout, connect_timeout, body, fresh, untimed)
+      transfer = origin:send(method, target, lines, timeout, connect_timeout, body, fresh, body_only)
     end
     scheduler.await(transfer)
-    local status, text, head = transfer:take(not untimed)
+    local status, text, head = transfer:take(not body_only)
     if not status then
       return nil, text
     elseif not head then
       return { status = 200, body = text }
-    elseif rest and status == 200 then
+    elseif status == 200 then
       -- With room for the fields that a response gets.
       local reply = { status = 200, body = text, head = head, elapsed = 0, attempts = 1, cached = false }
       return setmetatable(reply, Reply)

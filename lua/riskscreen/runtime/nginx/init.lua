@@ -22,7 +22,7 @@ local M = {
 ---A transport over cosockets, as of runtime.native. A cancelled task aborts its request.
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----rest?: "text"|"head"): riskscreen.Reply|nil, table|nil
+---body_only?: boolean): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   return light_threads.abortable(cosocket.transport(settings))
 end

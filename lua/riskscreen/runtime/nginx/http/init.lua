@@ -32,7 +32,7 @@ end
 ---request are those that differ between the requests of a call: they need no table of their own.
 ---@param settings table a client's checked options without a `problem`
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----rest?: "none"|"head", target?: string): riskscreen.Reply|nil, table|nil
+---body_only?: boolean, target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local kept_peer, fresh_peer = assert(prepare(settings)), peers.of(settings, true)
   fresh_peer.identity = kept_peer.identity
@@ -41,7 +41,7 @@ function M.transport(settings)
   local limit = settings.max_response_size
 
   -- Sends once. The failure of a pooled connection that was dead before anything of an answer came says so.
-  return function(request, key, timeout, connect_timeout, fresh, rest, target)
+  return function(request, key, timeout, connect_timeout, fresh, body_only, target)
     local started = now()
     local pieces, problem = write(request, key, target)
     if not pieces then
@@ -53,7 +53,7 @@ function M.transport(settings)
       started,
       timeout or request.timeout,
       connect_timeout or request.connect_timeout,
-      rest ~= "none"
+      not body_only
     )
     if not open then
       return nil, failure
