@@ -34,35 +34,19 @@ Script.__index = Script
 local Redis = { __name = "riskscreen.Redis" }
 Redis.__index = Redis
 
--- Redis has no other numbers than these texts. "%d" shows no fraction and no exponent.
-local function text_of(value, index)
-  if type(value) == "number" then
-    local is_whole = value == math.floor(value) and math.abs(value) <= 2 ^ 53
-    return is_whole and ("%d"):format(value) or text.number("%.17g", value)
-  end
-  error(("redis: argument %d must be a string or a number (got %s)"):format(index, text.kind(value)), 4)
-end
-
-local function command_of(list)
-  if list[1] == nil then
+-- A command whose arguments can be written. Misuse raises at the caller of the client's method.
+local function command_of(command)
+  if command[1] == nil then
     error("redis: a command must have a name", 3)
   end
-  local command = list
-  for index = 1, #list do
-    if type(list[index]) ~= "string" then
-      command = command == list and tables.copy(list) or command
-      command[index] = text_of(list[index], index)
+  for index = 1, #command do
+    local kind = type(command[index])
+    if kind ~= "string" and kind ~= "number" then
+      local message = "redis: argument %d must be a string or a number (got %s)"
+      error(message:format(index, text.kind(command[index])), 3)
     end
   end
   return command
-end
-
-local function append_texts(command, list)
-  local count = #command
-  for index = 1, #list do
-    local value = list[index]
-    command[count + index] = type(value) == "string" and value or text_of(value, count + index)
-  end
 end
 
 -- Makes a new connection, unless the last attempt failed a short time ago.
@@ -260,9 +244,7 @@ function Redis:script(script, keys, arguments)
   text.expect("redis: script", script, "table")
   text.expect("redis: keys", keys, "table")
   text.expect("redis: arguments", arguments, "table", true)
-  local command = { "EVALSHA", "", text_of(#keys) }
-  append_texts(command, keys)
-  append_texts(command, arguments or {})
+  local command = command_of(tables.concat({ "EVALSHA", "", #keys }, keys, arguments or {}))
   for _ = 1, MOST_ATTEMPTS do
     if not script.sha then
       local loaded, err = load(self, script)

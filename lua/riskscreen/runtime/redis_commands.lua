@@ -1,8 +1,16 @@
 -- The bytes of commands to Redis, by its protocol RESP2. Pure.
 
+local text = require "riskscreen.util.text"
+
 local M = {}
 
----@param commands (string|integer)[][]
+-- Redis has no other numbers than these texts. "%d" shows no fraction and no exponent.
+local function number_text(value)
+  local is_whole = value == math.floor(value) and math.abs(value) <= 2 ^ 53
+  return is_whole and ("%d"):format(value) or text.number("%.17g", value)
+end
+
+---@param commands (string|number)[][]
 ---@return string[] pieces of one text
 function M.pieces(commands)
   local pieces, count = {}, 0
@@ -13,7 +21,7 @@ function M.pieces(commands)
     for position = 1, #arguments do
       local argument = arguments[position]
       if type(argument) == "number" then
-        argument = ("%.0f"):format(argument)
+        argument = number_text(argument)
       end
       pieces[count + 1], pieces[count + 2], pieces[count + 3] = "$" .. #argument .. "\r\n", argument, "\r\n"
       count = count + 3
