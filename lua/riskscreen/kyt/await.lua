@@ -148,18 +148,40 @@ local function start_poll(self, now, deadline, options)
   return task
 end
 
+-- Looks for events that other programs have kept. A store may wait, so it is asked in a task.
+local function start_look(self, looking)
+  local function run()
+    self.waiters:look(looking)
+    looking.at = self.runtime.now() + looking.pause
+    self.signal:notify()
+  end
+  looking.at = math.huge
+  if looking.waits then
+    return self.runtime.tasks.spawn(run)
+  end
+  run()
+end
+
 -- Waits until the result is there or can no longer come. A poll ends with the wait that started it: another waiter may
 -- poll then.
 local function wait(self, deadline, options, told)
-  local task
+  local now, task, look = self.runtime.now, nil, nil
+  local looking = self.waiters and not self.outcome and self.waiters:attend(self.awaited) or { at = math.huge }
+  looking.at = looking.at or now() + looking.pause
   while not self.outcome do
-    local now, stop = self.runtime.now(), new_stop(self, told)
-    if now >= deadline or stop and stop.ends_wait then
+    local moment, stop = now(), new_stop(self, told)
+    if moment >= deadline or stop and stop.ends_wait then
       break
-    elseif due_in(self, now, told) == 0 then
-      task = start_poll(self, now, deadline, options)
+    elseif due_in(self, moment, told) == 0 then
+      task = start_poll(self, moment, deadline, options)
+    elseif looking.at <= moment then
+      look = start_look(self, looking)
+    else
+      self.signal:wait(math.min(deadline - moment, due_in(self, moment, told), looking.at - moment))
     end
-    self.signal:wait(math.min(deadline - now, due_in(self, now, told)))
+  end
+  if look then
+    look:cancel()
   end
   if task and self.poller and self.poller.task == task then
     task:cancel()
@@ -194,12 +216,7 @@ function Pending:await(seconds, options)
   if is_forked(self) then
     self.poller = nil
   end
-  local waiters = self.waiters
-  local waiting = waiters and not self.outcome and waiters:attend(self.awaited, seconds)
   wait(self, started + seconds, options or {}, told)
-  if waiting then
-    waiters:leave(waiting)
-  end
   local outcome = self.outcome
   if not outcome then
     local stop = new_stop(self, told)

@@ -1,10 +1,9 @@
 -- Brings events to the transactions that await them. An event may come before its transaction is awaited, so events are
 -- kept for a time in a place of the inbox (places.lua, nginx/webhook/dict.lua). If other programs or workers add events
--- to the place, a poller looks there while somebody waits.
+-- to the place, a wait looks there again and again.
 
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
-local is_forked = require "riskscreen.util.forked"
 local kept = require "riskscreen.json.kept"
 local runtime = require "riskscreen.runtime"
 local submissions = require "riskscreen.kyt.submission"
@@ -15,8 +14,6 @@ local ttl_queue = require "riskscreen.util.ttl_queue"
 local LONGEST_ID = 200 -- bytes of an identifier in a key; of a longer one the key has a digest
 local MAX_OWNERS = 10000 -- events whose owner is remembered
 local GROWTH = 1.5 -- from one pause between two looks to the next
-local LATE = 15 -- seconds without a look after which the poller is taken for dead
-local COLLECTED_EVERY = 20 -- looks, in a worker of nginx that is about to exit
 
 ---@class riskscreen.Awaited an awaited result
 ---@field submission riskscreen.Submission
@@ -43,8 +40,6 @@ local NOBODY = "nobody" -- the owner of an event that several submissions could 
 ---@field private slots table<string, table<riskscreen.Awaited, true>> the waiters by key; weak, as are the sets: a set
 ---lives as long as one of its waiters
 ---@field private seen table<riskscreen.Awaited, table<string, true>> weak: the events that were offered
----@field private waiting table<table, true> weak: the waiter of an aborted request is collected
----@field private poller? { looked: number } the task that looks for events
 local Waiters = {}
 Waiters.__index = Waiters
 
@@ -194,73 +189,33 @@ function Waiters:expect(awaited)
   return hold
 end
 
--- Looks for the events of all that wait. Returns whether somebody does.
-local function look_for_all(self)
-  local now, sequence = runtime.now(), self.place.sequence and self.place:sequence()
-  local list = {}
-  for waiting in pairs(self.waiting) do
-    list[#list + 1] = waiting
-  end
-  for _, waiting in ipairs(list) do
-    if waiting.ends <= now then
-      self.waiting[waiting] = nil
-    elseif waiting.due <= now then
-      waiting.due, waiting.pause = now + waiting.pause, math.min(waiting.pause * GROWTH, self.place.pauses[2])
-      if sequence == nil or sequence ~= waiting.sequence then
-        waiting.sequence = sequence
-        look(self, waiting.awaited, false)
-      end
-    end
-  end
-  return next(self.waiting) ~= nil
-end
+---@class riskscreen.webhook.Looking how an awaited result is looked for
+---@field awaited riskscreen.Awaited
+---@field waits boolean whether a look may wait for the store
+---@field pause number seconds until the next look
+---@field at? number when it is due, by the clock of who looks
+---@field private sequence? any of the place at the last look
 
-local function poll(self, poller)
-  local looks = 0
-  while self.poller == poller do
-    poller.looked = runtime.now()
-    if not look_for_all(self) then
-      self.poller = nil
-      return
-    end
-    looks = looks + 1
-    -- The waiters of aborted requests keep an exiting worker alive until they are collected.
-    if looks % COLLECTED_EVERY == 0 and runtime.is_exiting and runtime.is_exiting() then
-      collectgarbage()
-    end
-    runtime.sleep(self.place.pauses[1])
-  end
-end
-
----Offers `awaited` the events that others keep from now on, until `leave`, or for so long at most.
+---Begins to look for events that other programs or workers keep.
 ---@param awaited riskscreen.Awaited
----@param seconds number
----@return table|nil waiting nil where all events come to this program
-function Waiters:attend(awaited, seconds)
-  local place, now = self.place, runtime.now()
-  if not place.pauses then
-    return nil
+---@return riskscreen.webhook.Looking|nil nil where all events come to this program
+function Waiters:attend(awaited)
+  local place = self.place
+  if place.pauses then
+    look(self, awaited, false, true)
+    return { awaited = awaited, pause = place.pauses[1], waits = not place.sequence }
   end
-  if is_forked(self) then
-    self.poller, self.waiting = nil, setmetatable({}, { __mode = "k" })
-  end
-  local waiting = { awaited = awaited, ends = now + seconds, due = now + place.pauses[1], pause = place.pauses[1] }
-  self.waiting[waiting] = true
-  look(self, awaited, false, true)
-  -- nginx drops due timers silently when it has too many: a poller that has not looked for a while is replaced.
-  if not self.poller or now - self.poller.looked >= LATE then
-    self.poller = { looked = now }
-    if not runtime.defer(poll, self, self.poller) then
-      self.poller = nil
-    end
-  end
-  return waiting
 end
 
----Ends `attend`.
----@param waiting table
-function Waiters:leave(waiting)
-  self.waiting[waiting] = nil
+---Offers the events that others have kept since the last look.
+---@param looking riskscreen.webhook.Looking
+function Waiters:look(looking)
+  local sequence = self.place.sequence and self.place:sequence()
+  if sequence == nil or sequence ~= looking.sequence then
+    looking.sequence = sequence
+    look(self, looking.awaited, false)
+  end
+  looking.pause = math.min(looking.pause * GROWTH, self.place.pauses[2])
 end
 
 local M = { keys_of = keys_of }

@@ -304,6 +304,29 @@ describe("an event for a pending result", function()
     assert.equal(1, runtime.now())
   end)
 
+  for _, waits in ipairs { true, false } do
+    it("is looked for until the wait ends, in a place that " .. (waits and "may wait" or "is at hand"), function()
+      local its_waiters, looks = waiters(), {}
+      local one, runtime
+      function its_waiters.attend()
+        return { pause = 1, waits = waits }
+      end
+      function its_waiters.look(_, looking)
+        looks[#looks + 1] = runtime.now()
+        looking.pause = 2 * looking.pause
+        if #looks == 3 then
+          one:offer(event(result(1003, { maxScore = "8" })))
+        end
+      end
+      one, runtime = new(nil, { waiters = its_waiters })
+      local value, other = one:await(100)
+      assert.same({ "8", "webhook", 7 }, { value.maxScore, other.source, other.elapsed })
+      assert.same({ 1, 3, 7 }, looks)
+      one:await(100)
+      assert.equal(3, #looks)
+    end)
+  end
+
   it("changes nothing after the result", function()
     local one = new { result(1003, { maxScore = "5" }) }
     one:await(10)

@@ -9,44 +9,36 @@ local waiters = require "riskscreen.webhook.waiters"
 
 local TTL = 100 -- seconds
 
-local clock, dict, store, pollers, kept_functions
+local clock, dict, store, looks, kept_now
 
 local function now()
   return clock
 end
 
 before_each(function()
-  clock, pollers, kept_functions = 1000, {}, {}
+  clock, looks = 1000, {}
   dict = shared_dict.new(now)
   store = riskscreen.store.memory { clock = now }
-  for _, name in ipairs { "now", "defer", "sleep" } do
-    kept_functions[name] = runtime[name]
-  end
-  runtime.now, runtime.sleep = now, coroutine.yield
-  function runtime.defer(fn, ...)
-    local thread = coroutine.create(fn)
-    pollers[#pollers + 1] = thread
-    return coroutine.resume(thread, ...)
-  end
+  kept_now, runtime.now = runtime.now, now
 end)
 
 after_each(function()
-  for name, fn in pairs(kept_functions) do
-    runtime[name] = fn
-  end
+  runtime.now = kept_now
 end)
 
--- Lets all pollers look once, after a time. Returns how many go on.
-local function look(seconds)
-  clock = clock + (seconds or 1)
-  local alive = 0
-  for _, thread in ipairs(pollers) do
-    if coroutine.status(thread) ~= "dead" then
-      assert(coroutine.resume(thread))
-      alive = alive + (coroutine.status(thread) ~= "dead" and 1 or 0)
-    end
+local function attend(one, awaited)
+  local looking = one:attend(awaited)
+  looks[#looks + 1] = function()
+    one:look(looking)
   end
-  return alive
+end
+
+-- Lets all that wait look once.
+local function look()
+  clock = clock + 1
+  for _, run in ipairs(looks) do
+    run()
+  end
 end
 
 local function in_dict()
@@ -238,80 +230,28 @@ for name, new in pairs { ["a dict"] = in_dict, ["a shared store"] = in_shared_st
       local one, two = new(), new()
       local mine, theirs, others = new_awaited "r1", new_awaited "r1", new_awaited "r2"
       local holds = { one:expect(mine), two:expect(theirs), two:expect(others) }
-      local waiting = { one:attend(mine, 60), two:attend(theirs, 60), two:attend(others, 60) }
+      attend(one, mine)
+      attend(two, theirs)
+      attend(two, others)
       add(one, "w1", "r1")
       assert.same({ { "w1" }, {} }, { mine.offered, theirs.offered })
       look()
       look()
-      assert.same({ { "w1" }, { "w1" }, {}, 3, 3 }, { mine.offered, theirs.offered, others.offered, #holds, #waiting })
-    end)
-
-    it("are looked for as long as somebody waits", function()
-      local one = new()
-      local awaited = new_awaited "r1"
-      one:expect(awaited)
-      local first, second = one:attend(awaited, 60), one:attend(awaited, 30)
-      one:leave(first)
-      assert.equal(1, look())
-      one:leave(second)
-      assert.equal(0, look())
-      local third = one:attend(awaited, 5)
-      assert.equal(1, look())
-      assert.equal(0, look(5))
-      assert.is_not_nil(third)
-    end)
-
-    it("are not looked for on behalf of a waiter that was collected", function()
-      local one = new()
-      local awaited = new_awaited "r1"
-      one:expect(awaited)
-      one:attend(awaited, 60)
-      collectgarbage()
-      collectgarbage()
-      assert.equal(0, look())
-    end)
-
-    it("are looked for again after nginx has dropped the timer", function()
-      local one, two = new(), new()
-      local defer = runtime.defer
-      runtime.defer = function()
-        return true
-      end
-      local awaited = new_awaited "r1"
-      one:expect(awaited)
-      local waiting = { one:attend(awaited, 600) }
-      runtime.defer = defer
-      clock = clock + 20
-      waiting[2] = one:attend(awaited, 600)
-      add(two, "w1", "r1")
-      look()
-      assert.same({ { "w1" }, 2 }, { awaited.offered, #waiting })
-    end)
-
-    it("reach whoever began to wait between two looks", function()
-      local one, two = new(), new()
-      local early, late = new_awaited "r1", new_awaited "r2"
-      local holds = { one:expect(early), one:expect(late) }
-      holds[3] = one:attend(early, 60)
-      clock = clock + 0.9
-      holds[4] = one:attend(late, 60)
-      add(two, "w2", "r2")
-      look(0.2)
-      look()
-      assert.same({ {}, { "w2" }, 4 }, { early.offered, late.offered, #holds })
+      assert.same({ { "w1" }, { "w1" }, {}, 3 }, { mine.offered, theirs.offered, others.offered, #holds })
     end)
 
     it("are given to nobody where transactions of two programs could claim them", function()
       local transaction, score = new_awaited "r1", new_awaited("r1", { kind = "custom_score" })
       local one, two, three = new(), new(), new()
       local hold = { one:expect(transaction), two:expect(score) }
-      hold[3], hold[4] = one:attend(transaction, 60), two:attend(score, 60)
+      attend(one, transaction)
+      attend(two, score)
       add(one, "w1", "r1")
       add(two, "w2", "r1")
       add(three, "w3", "r1")
       look()
       look()
-      assert.same({ {}, {}, 4 }, { transaction.offered, score.offered, #hold })
+      assert.same({ {}, {}, 2 }, { transaction.offered, score.offered, #hold })
     end)
 
     it("go to no other transaction once they had an owner", function()
@@ -320,25 +260,24 @@ for name, new in pairs { ["a dict"] = in_dict, ["a shared store"] = in_shared_st
       local hold = { one:expect(transaction) }
       add(one, "w1", "r1")
       hold[2] = two:expect(score)
-      hold[3] = two:attend(score, 60)
+      attend(two, score)
       look()
       local resumed = new_awaited "r1"
-      hold[4] = new():expect(resumed)
-      assert.same({ { "w1" }, {}, { "w1" }, 4 }, { transaction.offered, score.offered, resumed.offered, #hold })
+      hold[3] = new():expect(resumed)
+      assert.same({ { "w1" }, {}, { "w1" }, 3 }, { transaction.offered, score.offered, resumed.offered, #hold })
     end)
 
     it("are offered once to each waiter", function()
       local one, two = new(), new()
       local awaited = new_awaited "r1"
       one:expect(awaited)
-      local waiting = one:attend(awaited, 60)
+      attend(one, awaited)
       add(two, "w1", "r1")
       look()
       add(two, "w2", "r1")
       look()
       look()
       assert.same({ "w1", "w2" }, awaited.offered)
-      one:leave(waiting)
     end)
   end)
 end
@@ -351,11 +290,12 @@ describe("events in a store", function()
     store.backend.page = function()
       return nil, riskscreen.errors.new("storage", "no connection", { reason = "unreachable" })
     end
-    local hold = { two:expect(awaited), two:attend(awaited, 60) }
+    local hold = two:expect(awaited)
+    attend(two, awaited)
     assert.same({}, awaited.offered)
     store.backend.page = page
     look()
-    assert.same({ { "w1" }, 2 }, { awaited.offered, #hold })
+    assert.same({ { "w1" }, true }, { awaited.offered, hold ~= nil })
     store.backend.page = function()
       error("a mistake", 0)
     end

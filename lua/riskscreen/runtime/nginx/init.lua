@@ -41,12 +41,6 @@ function M.shared_dict(name)
   return _G.ngx.shared[name]
 end
 
----Whether the worker is about to end.
----@return boolean
-function M.is_exiting()
-  return _G.ngx.worker.exiting()
-end
-
 ---Calls a function soon, apart from the current request. Use it in phases that cannot wait, and for work that the
 ---request should not wait for. The function is also called when the worker is told to end. An error goes to nginx's
 ---error log. Pass values as arguments: after an ngx.exit the function must not read locals of the handler.
