@@ -18,7 +18,7 @@ local AT_AT, END_AT, JSON_AT = 3, 19, 35
 local FRESH, FAILED, STALE = "v", "f", "s"
 
 local MAX_NUMBER = 2 ^ 53
-local MAX_KNOWN = 500 -- verdicts by their JSON, and as many by their messages
+local MAX_KNOWN = 500 -- verdicts by their JSON, and as many by their risk
 local LONGEST_KNOWN = 4096 -- bytes of JSON
 
 local is_kind = { [FRESH] = true, [FAILED] = true, [STALE] = true }
@@ -61,7 +61,7 @@ local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource
 ---@field ttl table<riskscreen.Action, number> seconds
 ---@field private stale_ttl table<riskscreen.Action, number> seconds after that
 ---@field private verdicts riskscreen.Generations by their JSON
----@field private by_message riskscreen.Generations verdicts with one reason, by its message
+---@field private of_risks riskscreen.Generations verdicts with one reason, by its risk
 local Entries = {}
 
 local M = { FAILED = FAILED, STALE = STALE }
@@ -144,40 +144,30 @@ local function known_verdict(self, json)
   return verdict
 end
 
--- Whether a decision has this one reason, and so this JSON.
-local function is_same(verdict, decision, reason)
-  local own = verdict.reasons[1]
-  local rule, risk = reason.rule, reason.risk
-  return own.rule
-    and own.risk
-    and type(rule) == "table"
-    and type(risk) == "table"
-    and decision.action == verdict.action
-    and (decision.degraded == true or nil) == verdict.degraded
-    and reason.action == own.action
-    and rule.name == own.rule.name
-    and risk.riskLevel == own.risk.riskLevel
-    and risk.riskType == own.risk.riskType
-    and risk.riskSource == own.risk.riskSource
-    and not (reason.error or decision.errors)
-end
-
--- The verdict of a decision; nil if it could not be read again. Nearly every decision has one reason, whose message
--- differs where anything differs. Then the JSON is not written again: that would be 20 % of a miss.
+-- The verdict of a decision; nil if it could not be read again. Nearly every decision has one reason. Decisions share
+-- the tables of its rule and its risk. Then the JSON is not written again: that would be 20 % of a miss.
 local function verdict_of(self, decision)
-  local reasons = decision.reasons
+  local reasons, degraded = decision.reasons, decision.degraded == true
   if not (reasons and reasons[1]) then
     reasons = { { action = decision.action, message = "no reason was given" } }
   end
-  local message = not reasons[2] and reasons[1].message or nil
-  local verdict = message and self.by_message:get(message)
-  if verdict and is_same(verdict, decision, reasons[1]) then
-    return verdict
+  local reason = reasons[1]
+  local risk = not (reasons[2] or decision.errors or reason.error) and type(reason.risk) == "table" and reason.risk
+  local known = risk and self.of_risks:get(risk)
+  if
+    known
+    and known.rule == reason.rule
+    and known.message == reason.message
+    and known.degraded == degraded
+    and known.verdict.action == decision.action
+    and reason.action == decision.action
+  then
+    return known.verdict
   end
-  verdict = kept_verdict(tables.merge(decision, { reasons = reasons }))
+  local verdict = kept_verdict(tables.merge(decision, { reasons = reasons }))
   verdict = verdict and read(cjson.encode(verdict))
-  if verdict and message and #verdict.json <= LONGEST_KNOWN and not verdict.errors then
-    self.by_message:set(message, verdict)
+  if verdict and risk and #verdict.json <= LONGEST_KNOWN then
+    self.of_risks:set(risk, { rule = reason.rule, message = reason.message, degraded = degraded, verdict = verdict })
   end
   return verdict
 end
@@ -327,7 +317,7 @@ function M.new(ttl, stale_ttl)
     ttl = ttl,
     stale_ttl = stale_ttl,
     verdicts = generations.new(MAX_KNOWN / 2),
-    by_message = generations.new(MAX_KNOWN / 2),
+    of_risks = generations.new(MAX_KNOWN / 2),
   })
 end
 

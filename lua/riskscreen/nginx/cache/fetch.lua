@@ -1,15 +1,38 @@
--- One fetch for all callers and workers. It takes the lock of all workers, and asks Redis, then the service. It keeps
--- the answer.
+-- One fetch for all callers and workers that want the same key. The first caller of a worker fetches; the others wait
+-- for its result by a semaphore, each until its own deadline. A fetch takes the lock of all workers, and asks Redis,
+-- then the service. It keeps the answer.
 local entries = require "riskscreen.nginx.cache.entry"
 local tables = require "riskscreen.util.tables"
 
 local TICK = 0.001 -- seconds; nginx's clock shows no shorter time, and a shorter wait does not let time pass
 local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
+local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 
 local is_action = tables.set { "allow", "review", "block", "unknown" }
 
-local M = { TICK = TICK, GRACE = GRACE }
+---@class riskscreen.nginx.Fetch a caller's request for a decision that is in no tier; if it is the first, a fetch
+---@field cache riskscreen.nginx.Cache
+---@field key string of the dict
+---@field name string of the subject
+---@field bucket integer of its address
+---@field mark string of the bucket when it began: another one means a purge
+---@field address string canonical
+---@field network string canonical
+---@field deadline number seconds
+---@field generation? number of the account's lists that did not have the address
+---@field expired? riskscreen.nginx.Entry
+---@field waiting integer other callers
+---@field semaphore? table
+---@field lock string|boolean|nil of all workers; see CacheDict:lock
+---@field shared? { key: string, lease: number, purge?: number, mark: string } what Redis has said about it
+---@field result? riskscreen.nginx.Entry|false once it is over; false without one
+---@field source riskscreen.nginx.CacheSource|false
+---@field own riskscreen.Decision|false for the caller that fetches
+---@field is_private? boolean the result counts for that caller alone
+---@field failure? any the error that ended it
+local Fetch = {}
+Fetch.__index = Fetch
 
 -- Keeps an entry: in the dict only under the lock, so that no older answer takes the place of a newer one.
 local function keep(self, fetch, entry, now)
@@ -131,7 +154,7 @@ local function lock(self, fetch, pause)
   end
 end
 
-local function run(fetch)
+local function find_and_keep(fetch)
   local self = fetch.cache
   local entry, source = lock(self, fetch, FIRST_PAUSE)
   if not entry and fetch.lock ~= false then
@@ -145,11 +168,112 @@ local function run(fetch)
   return entry, source
 end
 
----Fetches for all workers, for pcall. Returns nil when the time is up. LuaJIT gives up each trace that returns to
----pcall, and ends one in good order at the return of a vararg function (spec/in_nginx/traces_nginx.lua).
-function M.run(...)
-  local entry, source = run(...)
+-- The same for pcall. Returns nil when the time is up. LuaJIT gives up each trace that returns to pcall, and ends one
+-- in good order at the return of a vararg function (spec/in_nginx/traces_nginx.lua).
+local function work(...)
+  local entry, source = find_and_keep(...)
   return entry, source
+end
+
+local M = {}
+
+local function dead_at(fetch)
+  return fetch.deadline + GRACE
+end
+
+---The fetch to wait for, if there is one.
+---@param cache riskscreen.nginx.Cache
+---@param key string
+---@return riskscreen.nginx.Fetch|nil
+function M.find(cache, key)
+  local fetch = cache.under_way[key]
+  return fetch and dead_at(fetch) - cache.clock() >= TICK and fetch or nil
+end
+
+-- Ends a fetch.
+local function finish(fetch, result)
+  local cache, key = fetch.cache, fetch.key
+  if cache.under_way[key] == fetch then
+    cache.under_way[key] = nil
+  end
+  cache.dict:unlock(key, fetch.lock)
+  fetch.result = result or false
+  if fetch.waiting > 0 then
+    fetch.semaphore:post(fetch.waiting)
+  end
+end
+
+---Ends a fetch whose caller nginx has ended.
+function Fetch:abandon()
+  finish(self)
+end
+
+local function wait(fetch, deadline)
+  local cache = fetch.cache
+  local remaining = math.min(deadline, dead_at(fetch)) - cache.clock()
+  if fetch.result == nil and remaining > 0 then
+    fetch.semaphore = fetch.semaphore or cache.new_semaphore()
+    fetch.waiting = fetch.waiting + 1
+    fetch.semaphore:wait(remaining)
+    fetch.waiting = fetch.waiting - 1
+  end
+end
+
+local function run(fetch)
+  local cache = fetch.cache
+  local hold = cache.hold(fetch)
+  local ok, result, source = cache.pcall(work, fetch)
+  cache.release(fetch, hold)
+  if not ok then
+    fetch.failure, result = result, nil
+  end
+  fetch.source = source
+  finish(fetch, result)
+end
+
+-- Fetches in a timer, for a disconnect may end this request, and other callers may wait for the fetch. Waits for its
+-- end. Returns false if the caller must fetch itself.
+local function run_outside(fetch)
+  local cache, has_begun, is_late = fetch.cache, false, false
+  local is_accepted = cache.spawn(function()
+    if not is_late then
+      has_begun = true
+      run(fetch)
+    end
+  end)
+  if is_accepted then
+    wait(fetch, cache.clock() + START_PATIENCE)
+    is_late = not has_begun
+  end
+  if has_begun then
+    wait(fetch, math.huge)
+  end
+  return has_begun
+end
+
+---Fetches, or waits for the fetch that is under way. Raises the error that ended the caller's own fetch.
+---@param own riskscreen.nginx.Fetch
+---@return riskscreen.nginx.Fetch|nil fetch with a result; nil when the time is up
+function M.join(own)
+  local cache = own.cache
+  local other = M.find(cache, own.key)
+  if other then
+    wait(other, own.deadline)
+    if other.result and not other.is_private then
+      return other
+    end
+    -- No loop: LuaJIT does not compile a call behind a loop (`./dev bench nginx`).
+    return own.deadline - cache.clock() >= TICK and M.join(own) or nil
+  end
+  setmetatable(own, Fetch)
+  cache.under_way[own.key] = own
+  if not (cache.may_end() and run_outside(own)) then
+    run(own)
+  end
+  if own.failure then
+    error(own.failure, 0)
+  end
+  return own.result and own or nil
 end
 
 return M

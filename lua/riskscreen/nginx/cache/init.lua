@@ -1,13 +1,13 @@
 -- The cache of decisions. `get` tries the LRU of this worker, then the dict of all workers; then it fetches once for
--- all callers (single_flight.lua, fetch.lua). Entries are in entry.lua, the dict and its marks in dict.lua.
+-- all callers (fetch.lua). Entries are in entry.lua, the dict and its marks in dict.lua.
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local dicts = require "riskscreen.nginx.cache.dict"
 local entries = require "riskscreen.nginx.cache.entry"
 local errors = require "riskscreen.errors"
+local fetches = require "riskscreen.nginx.cache.fetch"
 local lrus = require "riskscreen.nginx.cache.lru"
 local runtime = require "riskscreen.runtime"
-local single_flight = require "riskscreen.nginx.cache.single_flight"
 local tables = require "riskscreen.util.tables"
 local time = require "riskscreen.util.time"
 
@@ -19,7 +19,7 @@ local MAX_TIMERS = 128 -- half of what nginx allows by default
 
 ---@class riskscreen.nginx.Cache
 ---@field prefix string of keys
----@field under_way table<string, riskscreen.nginx.Fetch> by key; see single_flight.lua
+---@field under_way table<string, riskscreen.nginx.Fetch> by key; see fetch.lua
 ---@field private marks table<integer, string> of buckets of addresses, as this worker knows them
 ---@field private seen_at? number when the epoch was last looked up
 ---@field private epoch? string
@@ -52,24 +52,20 @@ function Cache:catch_up()
   return now
 end
 
----The mark of a bucket of addresses, as this worker knows it: one that was looked up after the last purge.
+---The mark of a bucket of addresses, as this worker knows it: one that was looked up after the last purge. Another look
+---keeps it in a full dict, which drops decisions first.
 ---@private
-function Cache:mark_of(bucket)
+---@param bucket integer
+---@param looks? boolean whether to look it up again
+---@return string
+function Cache:mark_of(bucket, looks)
   local mark = self.marks[bucket]
-  if not mark then
-    mark = self.dict:mark(bucket)
+  if looks or not mark then
+    local found, is_shared = self.dict:mark(bucket)
+    mark = (is_shared or not mark) and found or mark
     self.marks[bucket] = mark
   end
   return mark
-end
-
--- The mark in the dict. The look keeps it in a full dict, which drops decisions first.
-local function look_up_mark(self, bucket)
-  local mark, is_shared = self.dict:mark(bucket)
-  if is_shared or not self.marks[bucket] then
-    self.marks[bucket] = mark
-  end
-  return self.marks[bucket]
 end
 
 ---The worker's own entry, unless the address was purged since.
@@ -157,9 +153,9 @@ end
 local function serve_stale(self, fetch, now)
   local entry = self.entries:stale(fetch.expired, now)
   self:remember(fetch.name, entry, fetch.mark, fetch.generation)
-  if not single_flight.find(self, fetch.key) then
+  if not fetches.find(self, fetch.key) then
     self.spawn(function()
-      single_flight.join(fetch)
+      fetches.join(fetch)
     end)
   end
   return entry
@@ -172,7 +168,7 @@ local function fetch_once(self, fetch, now)
   if expired and expired.verdict.action == "block" and now < self.entries:usable_until(expired) then
     entry = serve_stale(self, fetch, now)
   else
-    local done = single_flight.join(fetch)
+    local done = fetches.join(fetch)
     if done and done.own and done == fetch then
       return done.own, done.source
     elseif done then
@@ -206,7 +202,7 @@ function Cache:get(address, network_name, timeout)
       count_lookups(self, "dict")
       return on_list, "list"
     end
-    mark = look_up_mark(self, bucket)
+    mark = self:mark_of(bucket, true)
     key = self:key_of(name, mark)
     local is_taken = self.lru:takes(name)
     entry, tier = self:newest(entry and entry.mark == mark and entry, key, now)
