@@ -37,19 +37,16 @@ local input_fields = {
   { name = "hash", type = "string", doc = "The transaction's hash; by default one of the id." },
 }
 
-local function check_inputs(value)
-  local list, known = {}, {}
-  for index, given in ipairs(value) do
-    local input, wrong = check.options(input_fields, given, "[" .. index .. "].")
-    if not input then
-      return nil, "has a wrong input: " .. wrong.message
-    elseif known[input.id] then
+local function check_inputs(inputs)
+  local known = {}
+  for _, input in ipairs(inputs) do
+    if known[input.id] then
       return nil, "has two inputs " .. text.show(input.id)
     end
     input.hash = input.hash or "0x" .. text.hex(digest.sha256(input.id))
-    list[index], known[input.id] = input, true
+    known[input.id] = true
   end
-  return list[1] and list, "must be a list of inputs"
+  return inputs[1] and inputs, "must be a list of inputs"
 end
 
 -- A store, an inbox or a journal belongs to one run, and would be shared by all of them here.
@@ -64,11 +61,21 @@ end
 
 local M = {}
 
-local default_inputs = {
-  { id = "good", address = sandbox.scenario("clean-eth").address },
-  { id = "bad", address = sandbox.scenario("high-eth").address },
-  { id = "doubtful", address = sandbox.scenario("generally-high-eth").address },
-}
+local function default_input(id, scenario)
+  return { id = id, address = sandbox.scenario(scenario).address, network = "eth" }
+end
+
+local inputs = build.list(
+  "inputs",
+  build.group("input", input_fields, "A payment."),
+  "The payments, each with `id`, `address`, `network`, `hash`; by default one for each of allow, block and review.",
+  check_inputs {
+    default_input("good", "clean-eth"),
+    default_input("bad", "high-eth"),
+    default_input("doubtful", "generally-high-eth"),
+  },
+  check_inputs
+)
 
 ---@type riskscreen.Option[]
 M.options = {
@@ -77,13 +84,7 @@ M.options = {
     type = "function",
     doc = "program(client, world): pays with `world.pay(id)` what the client allows.",
   },
-  build.checked(
-    "inputs",
-    "table",
-    check_inputs,
-    "The payments, each with `id`, `address`, `network`, `hash`; by default one for each of allow, block and review.",
-    check_inputs(default_inputs)
-  ),
+  inputs,
   build.dictionary("client", check_client, "Options of the client.", {}),
   build.flag("accept_degraded", false, "Whether an `allow` that is degraded is one."),
   build.count("faults", "faults", 2, 0, MOST_FAULTS, "Every schedule with at most so many faults is explored."),

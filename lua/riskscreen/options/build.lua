@@ -25,7 +25,10 @@ local M = {
 ---@field unit? string of the number
 ---@field values? any[] the only values it may have
 ---@field fields? riskscreen.Option[] the entries of a table's fields
----@field check? fun(value: any): any, string? the checked copy, or nil and the reason why the value is refused
+---@field entry? riskscreen.Option of each value of a list, or of a table by names
+---@field is_list? boolean with `entry`
+---@field check? fun(value: any): any, string? the checked copy, or nil and a message; it gets the checked fields or
+---entries
 ---@field doc string
 
 ---A number within limits.
@@ -133,6 +136,30 @@ end
 ---@return riskscreen.Option
 function M.group(name, fields, doc, default)
   return { name = name, type = "table", fields = fields, default = default, doc = doc }
+end
+
+---A table of values that have one entry, by names.
+---@param name string
+---@param entry riskscreen.Option
+---@param doc string
+---@param default? table
+---@param check? fun(value: table): any, string? of the checked entries together
+---@return riskscreen.Option
+function M.map(name, entry, doc, default, check)
+  return { name = name, type = "table", entry = entry, doc = doc, default = default, check = check }
+end
+
+---A list of values that have one entry.
+---@param name string
+---@param entry riskscreen.Option
+---@param doc string
+---@param default? table
+---@param check? fun(value: table): any, string? of the checked entries together
+---@return riskscreen.Option
+function M.list(name, entry, doc, default, check)
+  local option = M.map(name, entry, doc, default, check)
+  option.is_list = true
+  return option
 end
 
 ---A table of options that a module lists, which is loaded when they are given.

@@ -11,8 +11,34 @@ local function is_accepted(option, value)
   return is_integer or wanted == "any" or ("|" .. wanted .. "|"):find("|" .. type(value) .. "|", 1, true) ~= nil
 end
 
--- The checked value of one option.
-local function check_option(option, value, path)
+local check_option
+
+-- The checked entries of a list, or of a table by names.
+local function check_entries(option, value, path)
+  if option.is_list and not tables.sequence_length(value) then
+    return validate.problem(path, path .. " must be a list")
+  end
+  local checked = {}
+  for key, entry in pairs(value) do
+    local err
+    if not option.is_list and type(key) ~= "string" then
+      return validate.problem(path, ("%s must map names to values (got the name %s)"):format(path, text.show(key)))
+    end
+    checked[key], err = check_option(option.entry, entry, ("%s[%s]"):format(path, text.show(key)))
+    if err then
+      return nil, err
+    end
+  end
+  return checked
+end
+
+---Checks the value of one option.
+---@param option riskscreen.Option
+---@param value any
+---@param path string of the value, for messages
+---@return any checked a copy
+---@return riskscreen.Problem|nil err
+function check_option(option, value, path)
   if not is_accepted(option, value) then
     -- The value may be a secret in the wrong place, so the message shows only its kind.
     local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
@@ -22,16 +48,22 @@ local function check_option(option, value, path)
     return validate.problem(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
   elseif option.values and not tables.set(option.values)[value] then
     return validate.not_one_of(path, option.values, value)
-  elseif option.fields and type(value) == "table" then
-    return M.options(option.fields, value, path .. ".")
-  elseif option.check then
-    local checked, message = option.check(value)
-    if checked == nil then
-      return validate.problem(path, path .. " " .. message)
-    end
-    return checked
   end
-  return value
+  local checked, err = value, nil
+  if option.fields and type(value) == "table" then
+    checked, err = M.options(option.fields, value, path .. ".")
+  elseif option.entry then
+    checked, err = check_entries(option, value, path)
+  end
+  if err or not option.check then
+    return checked, err
+  end
+  local message
+  checked, message = option.check(checked)
+  if checked == nil then
+    return validate.problem(path, path .. " " .. message)
+  end
+  return checked
 end
 
 M.value = check_option
@@ -42,10 +74,11 @@ M.value = check_option
 ---@param options any
 ---@param prefix? string the path of the table, for messages
 ---@return table|nil checked a copy
----@return riskscreen.Problem|nil problem
+---@return riskscreen.Problem|nil err
 function M.options(specs, options, prefix)
   if type(options) ~= "table" then
-    return validate.problem("options", "options must be a table (got " .. text.kind(options) .. ")")
+    local path = prefix and prefix:gsub("%.$", "") or "options"
+    return validate.problem(path, ("%s must be a table (got %s)"):format(path, text.kind(options)))
   end
   local checked, err = validate.fields(specs, options, prefix or "", "option", check_option)
   if not checked then

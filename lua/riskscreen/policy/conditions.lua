@@ -2,7 +2,6 @@
 -- A condition evaluates to true, false, or nil when a field that it needs is not known.
 
 local build = require "riskscreen.options.build"
-local check = require "riskscreen.options.check"
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
 local logic = require "riskscreen.policy.logic"
@@ -251,21 +250,16 @@ local function source_option(settings)
 end
 
 local function counterparty_option(settings)
-  local fields = {
+  local option = build.group("counterparty", {
     build.choice("direction", enums.values.direction),
     M.set_option("level", M.recognised("level", settings)),
     M.set_option("type", M.recognised("type", settings)),
     build.number("share", "of the amounts", nil, SMALLEST_SHARE, 1),
-  }
-  return build.checked("counterparty", "table", function(value)
-    local checked, problem = check.options(fields, value)
-    if not checked then
-      return nil, "is wrong: " .. problem.message
-    elseif not (checked.level or checked.type) then
-      return nil, "must name a level or a type of the counterparties' risks"
-    end
-    return checked
-  end)
+  })
+  function option.check(wanted)
+    return (wanted.level or wanted.type) and wanted or nil, "must name a level or a type of the counterparties' risks"
+  end
+  return option
 end
 
 ---@type riskscreen.Condition[]

@@ -93,9 +93,6 @@ function M.worst_first(reasons)
   return sorted
 end
 
----The metatable of a decision, for one that has all the fields that `new` would add.
-M.metatable = Decision
-
 ---Makes a table of fields a decision: it gets the fields that every decision has.
 ---@param fields table at least `action` and `reasons`; the caller gives the table away
 ---@return riskscreen.Decision

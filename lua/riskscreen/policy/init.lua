@@ -86,7 +86,8 @@ local policy_options = {
 ---@field rules riskscreen.CompiledRule[]
 ---@field recognised riskscreen.RecognisedValues
 ---@field other_lookups table<riskscreen.LookupName, true> the lookups that the rules need besides the risk assessment
----@field cache table
+---@field asks_source boolean a rule names a source
+---@field cache? table<string, table> reasons without their risk
 local Policy = {}
 Policy.__index = Policy
 Policy.__name = "riskscreen.Policy"
@@ -160,49 +161,39 @@ local function case_without_risks(self, results, failures, err)
   return case
 end
 
-local ANY = {} -- in place of a source, where no rule asks for one
-
--- The reasons found so far, by whitelist flag, source, level and type. Only the interface's own values are kept, so
--- that their number is bounded. The interface does not print the service's own name as a source, so most policies know
--- no source of most risks.
-local function new_cache(settings, rules)
-  local sources = next(rule.named(rules, "source", {})) and conditions.sources(settings) or { ANY }
-  local cache = {}
-  for _, whitelist in ipairs { true, false } do
-    cache[whitelist] = {}
-    for _, source in ipairs(sources) do
-      cache[whitelist][source] = {}
-      for _, level in ipairs(enums.values.risk_level) do
-        cache[whitelist][source][level] = {}
-      end
-    end
+-- The text of all that a reason about a risk depends on: whitelist flag, level, type, source. Nil for other values than
+-- the interface's and the policy's own, so that the number of texts is bounded. The interface does not print the
+-- service's own name as a source, so a policy without a rule about sources leaves it out.
+local function cache_key(self, whitelist, risk)
+  local level, kind, source = risk.riskLevel, risk.riskType, self.asks_source and risk.riskSource or ""
+  local is_known = enums.has("risk_level", level) and enums.has("risk_type", kind)
+  if is_known and (source == "" or self.recognised.source[source]) and type(whitelist) == "boolean" then
+    return (whitelist and "+" or "-") .. level .. "/" .. kind .. "/" .. source
   end
-  return cache
 end
 
--- The cached reason of a risk, whether it is degraded, and the place of its cache entry, if it may have one.
-local function cached_reason(by_source, risk)
-  local by_level = by_source and type(risk) == "table" and (by_source[risk.riskSource] or by_source[ANY])
-  local by_type = by_level and by_level[risk.riskLevel]
-  local cached = by_type and by_type[risk.riskType]
+-- The cached reason of a risk, and whether it is degraded; and the key under which it may be cached.
+local function cached_reason(self, whitelist, risk)
+  local key = type(risk) == "table" and cache_key(self, whitelist, risk)
+  local cached = key and self.cache[key]
   if cached then
-    local reason = { action = cached.action, message = cached.message, rule = cached.rule, risk = risk }
-    return reason, cached.degraded, by_type
+    return { action = cached.action, message = cached.message, rule = cached.rule, risk = risk }, cached.degraded
   end
-  return nil, false, by_type
+  return nil, false, key
 end
 
--- Finds the reason of a risk in the cache or evaluates the rules. With the cache `client:screen` takes 15.8 us and
--- without it 19.8 us (`./dev bench layers`, Lua 5.4).
-local function reason_of(self, results, risk, by_source)
-  local reason, degraded, by_type = cached_reason(by_source, risk)
-  if reason then
-    return reason, degraded
+-- The reason of a risk, and whether it is degraded: cached, or evaluated by the rules. With the cache `client:screen`
+-- takes 15.8 us and without it 19.8 us (`./dev bench layers`, Lua 5.4).
+local function reason_of(self, results, risk, is_cacheable)
+  local reason, degraded, key
+  if is_cacheable then
+    reason, degraded, key = cached_reason(self, results.risk.whitelist, risk)
   end
-  reason, degraded = evaluate.case(self.rules, case_of_risk(self, results, risk))
-  if by_type and enums.has("risk_type", risk.riskType) then
-    by_type[risk.riskType] =
-      { action = reason.action, message = reason.message, rule = reason.rule, degraded = degraded }
+  if not reason then
+    reason, degraded = evaluate.case(self.rules, case_of_risk(self, results, risk))
+    if key then
+      self.cache[key] = { action = reason.action, message = reason.message, rule = reason.rule, degraded = degraded }
+    end
   end
   return reason, degraded
 end
@@ -222,9 +213,8 @@ local function reasons_for(self, results, failures, err)
   end
   -- A reason may depend on more than the risk and the whitelist flag: then it is not cached.
   local is_cacheable = self.cache and not results.errors and not results.not_offered
-  local by_source = is_cacheable and self.cache[results.risk.whitelist]
   for index = 1, #risks do
-    local reason, is_degraded = reason_of(self, results, risks[index], by_source)
+    local reason, is_degraded = reason_of(self, results, risks[index], is_cacheable)
     reasons[index], degraded = reason, degraded or is_degraded
   end
   return reasons, degraded
@@ -304,17 +294,17 @@ function Policy:decide(results, other)
 end
 
 ---Decides from a risk assessment alone, as `decide { risk = record }` does. Most assessments have one risk whose reason
----is cached: then this takes half the time (`./dev bench layers`, Lua 5.4).
+---is cached: then this saves a fifth of `client:screen` (`./dev bench instructions`).
 ---@param record table as the call gave it
 ---@param address? any for the decision, which may also get it later
 ---@param network? any likewise
 ---@return riskscreen.Decision
 function Policy:decide_record(record, address, network)
-  local risks, by_source = record.risks, self.cache and self.cache[record.whitelist]
-  if by_source and type(risks) == "table" and #risks == 1 then
-    local reason, degraded = cached_reason(by_source, risks[1])
+  local risks = record.risks
+  if self.cache and type(risks) == "table" and #risks == 1 then
+    local reason, degraded = cached_reason(self, record.whitelist, risks[1])
     if reason then
-      local decided = {
+      return decision.new {
         action = reason.action,
         reasons = { reason },
         address = address,
@@ -325,8 +315,6 @@ function Policy:decide_record(record, address, network)
         stale = false,
         elapsed = 0,
       }
-      setmetatable(decided, decision.metatable)
-      return decided
     end
   end
   return self:decide { risk = record }
@@ -443,7 +431,8 @@ function M.new(options)
       category = rule.named(rules, "category", conditions.set(settings.extend.category, conditions.plain)),
     },
     other_lookups = other_lookups,
-    cache = next(other_lookups) == nil and new_cache(settings, rules) or nil,
+    asks_source = next(rule.named(rules, "source", {})) ~= nil,
+    cache = next(other_lookups) == nil and {} or nil,
   }
   return setmetatable(policy, Policy)
 end

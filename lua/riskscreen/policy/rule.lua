@@ -59,9 +59,9 @@ local common_options = {
 ---@field handles_unrecognised boolean
 ---@field not_offered? "unknown"|"skip" the meaning where the service does not offer a lookup that the rule needs
 
--- The fault in the combination of a rule's conditions. A condition whose value is nil leaves no trace. So a rule
--- without a condition may be a mistake that would match everything.
-local function combination_problem(compiled, any)
+-- The message about a wrong combination of a rule's conditions. A condition whose value is nil leaves no trace. So a
+-- rule without a condition may be a mistake that would match everything.
+local function combination_message(compiled, any)
   local has_conditions = compiled.conditions[1] ~= nil
   if compiled.errors and has_conditions then
     return " mixes `error` with other conditions: a lookup that failed has nothing else to match"
@@ -74,12 +74,9 @@ end
 
 local function compile(rule, index, options, all_conditions, not_offered)
   local place = "rules[" .. index .. "]"
-  if type(rule) ~= "table" then
-    return nil, place .. " must be a table (got " .. text.kind(rule) .. ")"
-  end
-  local checked, problem = check.options(options, rule, place .. ".")
+  local checked, err = check.options(options, rule, place .. ".")
   if not checked then
-    return nil, problem.message
+    return nil, err.message
   end
   local compiled = { rule = rule, action = checked.action, errors = checked.error, conditions = {}, lookups = {} }
   compiled.label = "rule " .. (checked.name and text.show(checked.name) or index)
@@ -93,7 +90,7 @@ local function compile(rule, index, options, all_conditions, not_offered)
       compiled.lookups[lookup] = true
     end
   end
-  local message = combination_problem(compiled, checked.any)
+  local message = combination_message(compiled, checked.any)
   if message then
     return nil, place .. message
   end

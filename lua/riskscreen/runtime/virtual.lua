@@ -15,8 +15,9 @@ local M = {}
 ---@field drive fun(done: fun(): boolean) lets time pass until `done` returns true
 
 ---@param start? number the first time of the clock
+---@param on_wait? fun(seconds: number) called for each jump of the clock
 ---@return riskscreen.VirtualRuntime
-function M.new(start)
+function M.new(start, on_wait)
   local now, tasks = start or 0, nil
   local timers, waiting = {}, 0 -- those that were cancelled stay in the list until their time
   local ready = {} -- the tasks to resume, in order
@@ -87,7 +88,11 @@ function M.new(start)
     local timer = table.remove(timers, 1) or error("everyone waits and nothing is under way", 0)
     local callback = timer.callback
     if callback then
+      local before = now
       now, waiting, timer.callback = math.max(now, timer.at), waiting - 1, nil
+      if on_wait and now > before then
+        on_wait(now - before)
+      end
       callback()
     end
   end

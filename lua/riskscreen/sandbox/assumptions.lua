@@ -1,7 +1,9 @@
 -- What the interface leaves open and a request can settle: one table for the profile of a sandbox, for the measurement
 -- of the doctor, and for docs/assumptions.md.
 
+local build = require "riskscreen.options.build"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 ---@class riskscreen.sandbox.Assumption
 ---@field name string a key of a profile
@@ -88,26 +90,16 @@ function M.is_possible(assumption, value)
     or assumption.kind == "count" and type(value) == "number" and value >= 0 and value % 1 == 0
 end
 
----A whole profile: what is not given is as assumed.
----@param given table<string, any>
----@return table<string, any>|nil profile
----@return string|nil message
-function M.complete(given)
-  local profile = {}
-  for name, assumption in pairs(M.by_name) do
-    profile[name] = assumption.values[1]
-  end
-  for name, value in pairs(given) do
-    local assumption = M.by_name[name]
-    if not assumption then
-      return nil, ("has the unknown name '%s'; docs/assumptions.md has the names"):format(tostring(name))
-    elseif not M.is_possible(assumption, value) then
-      local shown = ("%s must be such as %s"):format(name, tostring(assumption.values[1]))
-      return nil, ("has a wrong value: %s (got '%s')"):format(shown, tostring(value))
+---The entries of a whole profile: what is not given is as assumed.
+---@type riskscreen.Option[]
+M.options = {}
+for index, assumption in ipairs(M.list) do
+  M.options[index] = build.checked(assumption.name, "any", function(value)
+    if not M.is_possible(assumption, value) then
+      return nil, ("must be such as %s (got %s)"):format(tostring(assumption.values[1]), text.show(value))
     end
-    profile[name] = value
-  end
-  return profile
+    return value
+  end, assumption.doc, assumption.values[1])
 end
 
 return M

@@ -58,24 +58,44 @@ M.fields = {
   build.group("match", match_fields, "The requests that it hits; by default all.", {}),
 }
 
----A checked copy of a fault.
----@param fault riskscreen.sandbox.Fault
----@return riskscreen.sandbox.Fault?
----@return string? message
-function M.check(fault)
-  local checked, err = check.options(M.fields, fault)
-  if not checked then
-    return nil, err.message
+---@type riskscreen.Option
+M.option = build.group("fault", M.fields, "A fault.")
+
+-- Completes a fault whose fields are checked.
+function M.option.check(fault)
+  local kind = fault.kind
+  if (kind == "delay" or kind == "status") and not fault[kind] then
+    return nil, ("is incomplete: %s is required by the kind %s"):format(kind, kind)
+  elseif kind == "drip" and fault.bytes == 0 then
+    return nil, "is wrong: bytes must be at least 1 for drip"
   end
-  local kind = checked.kind
-  if (kind == "delay" or kind == "status") and not checked[kind] then
-    return nil, kind .. " is required by the kind " .. kind
-  elseif kind == "drip" and checked.bytes == 0 then
-    return nil, "bytes must be at least 1 for drip"
+  fault.bytes = fault.bytes or DEFAULT_BYTES[kind]
+  fault.every = fault.every or kind == "drip" and DEFAULT_INTERVAL or nil
+  return fault
+end
+
+---The parts of a header such as "late=2; never": names and values. A name without a value has `true`.
+---@param header string
+---@return fun(): string|nil, string|number|true, string name, value, and the whole part
+function M.parts(header)
+  local next_part = header:gmatch "[^;]+"
+  return function()
+    local part = next_part()
+    if part then
+      local name, value = part:match "^%s*([%a-]*)%s*=?%s*(.-)%s*$"
+      return name, value == "" or tonumber(value) or value, part
+    end
   end
-  checked.bytes = checked.bytes or DEFAULT_BYTES[kind]
-  checked.every = checked.every or kind == "drip" and DEFAULT_INTERVAL or nil
-  return checked
+end
+
+---Counts a request that a rule matches. Whether the rule hits it: from its `nth` match on, `count` times.
+---@param rule { seen: integer }
+---@param wanted { nth?: integer, count?: integer }
+---@return boolean
+function M.hits(rule, wanted)
+  rule.seen = rule.seen + 1
+  local first = wanted.nth or 1
+  return rule.seen >= first and rule.seen < first + (wanted.count or math.huge)
 end
 
 -- Beside another kind "delay" and "status" are only its fields.
@@ -89,21 +109,20 @@ end
 ---@return string? message
 function M.parse(header)
   local fault = {}
-  for part in header:gmatch "[^;]+" do
-    local name, value = part:match "^%s*([%a-]+)%s*=?%s*(.-)%s*$"
+  for name, value, part in M.parts(header) do
     local field = header_fields[name]
     if not field and not is_kind[name] then
       local known = table.concat(kinds, ", ") .. ", retry-after, every"
       return nil, "X-Sandbox-Fault knows " .. known .. " (got '" .. part .. "')"
-    elseif value ~= "" then
-      fault[field or name] = tonumber(value) or value
+    elseif value ~= true then
+      fault[field or name] = value
     end
     if is_kind[name] and outranks(name, fault.kind) then
       fault.kind = name
     end
   end
-  local checked, message = M.check(fault)
-  return checked, message and "X-Sandbox-Fault: " .. message
+  local checked, err = check.value(M.option, fault, "X-Sandbox-Fault")
+  return checked, err and err.message
 end
 
 ---Applies a fault to an answer. The part that only a transport can do stays in the answer's `fault`.
@@ -146,12 +165,8 @@ local FaultRules = {}
 FaultRules.__index = FaultRules
 
 local function new_rule(fault)
-  local checked, message = M.check(fault)
-  if not checked then
-    return nil, message
-  end
-  local address = checked.match.address
-  return { fault = checked, address = address and canonical_address(address), seen = 0 }
+  local address = fault.match.address
+  return { fault = fault, address = address and canonical_address(address), seen = 0 }
 end
 
 -- The canonical addresses of a request.
@@ -172,30 +187,16 @@ local function addresses_of(parameters)
   return found
 end
 
--- Whether the rule hits a request. Counts the requests that it matches.
-local function hits(rule, operation, addresses)
-  local fault = rule.fault
-  local is_operation = not fault.match.operation or fault.match.operation == operation.name
-  if not is_operation or rule.address and not addresses[rule.address] then
-    return false
-  end
-  rule.seen = rule.seen + 1
-  local first = fault.nth or 1
-  return rule.seen >= first and rule.seen < first + (fault.count or math.huge)
+local function matches(rule, operation, addresses)
+  local wanted = rule.fault.match.operation
+  return (not wanted or wanted == operation.name) and (not rule.address or addresses[rule.address] ~= nil)
 end
 
 ---Adds a rule.
----@param fault riskscreen.sandbox.Fault
----@return boolean? ok
----@return string? message
+---@param fault riskscreen.sandbox.Fault checked
 function FaultRules:add(fault)
-  local rule, message = new_rule(fault)
-  if not rule then
-    return nil, message
-  end
   self.added = self.added + 1
-  table.insert(self.list, self.added, rule)
-  return true
+  table.insert(self.list, self.added, new_rule(fault))
 end
 
 ---The fault that a request meets: the header's, or that of the first rule that hits it.
@@ -210,7 +211,7 @@ function FaultRules:match(header, operation, parameters)
   end
   local addresses = addresses_of(parameters)
   for _, rule in ipairs(self.list) do
-    if hits(rule, operation, addresses) then
+    if matches(rule, operation, addresses) and M.hits(rule, rule.fault) then
       return rule.fault
     end
   end
@@ -223,8 +224,8 @@ local function make_scenario_rules()
   local list = {}
   for _, scenario in ipairs(scenarios) do
     if scenario.fault then
-      local match = { address = scenario.address }
-      list[#list + 1] = assert(new_rule(tables.merge(scenario.fault, { match = match })))
+      local fault = tables.merge(scenario.fault, { match = { address = scenario.address } })
+      list[#list + 1] = new_rule(assert(check.value(M.option, fault, scenario.name)))
     end
   end
   return list

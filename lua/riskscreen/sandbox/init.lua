@@ -16,6 +16,7 @@ local settings = require "riskscreen.sandbox.settings"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local transport = require "riskscreen.sandbox.transport"
+local virtual = require "riskscreen.runtime.virtual"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
 local M = {
@@ -110,7 +111,7 @@ function M.client(options)
   if given.transport then
     error("a sandbox client has its own transport", 2)
   end
-  given.runtime = given.runtime or (given.sleep and transport.runtime(given.sleep))
+  given.runtime = given.runtime or (given.sleep and virtual.new(0, given.sleep))
   given.transport = transport.new(its_service, (given.runtime or runtime).sleep)
   given.sleep = nil
   given.clock = options.clock

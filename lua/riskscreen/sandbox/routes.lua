@@ -1,6 +1,7 @@
 -- From a request to an operation and its parameters. Operations without a published path have paths and parameters of
 -- the sandbox's own. Its clients are preset to them; the real service's have to be configured.
 local assumptions = require "riskscreen.sandbox.assumptions"
+local check = require "riskscreen.options.check"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
 local profiles = require "riskscreen.sandbox.profile"
@@ -90,7 +91,7 @@ function M.find(method, path)
   return nil, table.concat(tables.sorted_keys(methods), ", ")
 end
 
-local assumed = assumptions.complete {}
+local assumed = check.options(assumptions.options, {})
 
 local function split_list(joined, separator)
   local items = {}

@@ -1,6 +1,7 @@
 -- The simulated service: a request in, a response out. Its time comes from its clock. Sockets and waiting are in
 -- http.lua and transport.lua.
 local accounts = require "riskscreen.sandbox.accounts"
+local check = require "riskscreen.options.check"
 local costs = require "riskscreen.options.cost"
 local faults = require "riskscreen.sandbox.faults"
 local handlers = require "riskscreen.sandbox.handlers"
@@ -160,10 +161,10 @@ local function answer(self, request, seen)
   end
   local parameters, unreadable = routes.parameters(operation, request, query, self.profile)
   seen.operation, seen.parameters = operation.name, parameters
-  local account = self.account_of(request.headers["x-access-key"] or "")
+  local key = request.headers["x-access-key"]
+  local account = key and self.account_of(key)
   if not account then
-    local missing = not request.headers["x-access-key"]
-    return refuse(401, missing and "X-Access-Key is missing" or "X-Access-Key is incorrect")
+    return refuse(401, key and "X-Access-Key is incorrect" or "X-Access-Key is missing")
   end
   local fault, message = self.faults:match(request.headers["x-sandbox-fault"], operation, parameters or {})
   if message then
@@ -208,13 +209,16 @@ function Service:account(key)
   return self.account_of(key)
 end
 
+-- The checked argument of a public method, whose caller's line raises misuse.
+local function checked(option, value)
+  local copy, err = check.value(option, value, option.name)
+  return copy or error(err.message, 3)
+end
+
 ---Makes all requests fail, or those that match.
 ---@param fault riskscreen.sandbox.Fault
 function Service:fault(fault)
-  local ok, message = self.faults:add(fault)
-  if not ok then
-    error("fault: " .. message, 2)
-  end
+  self.faults:add(checked(faults.option, fault))
 end
 
 ---Removes the faults that `fault` added. Those of the scenarios stay.
@@ -225,10 +229,7 @@ end
 ---Sets how the webhooks of later transactions are delivered: late, twice, out of order, never, or with a wrong field.
 ---@param delivery riskscreen.sandbox.Delivery
 function Service:deliver(delivery)
-  local ok, message = self.webhooks:deliver(delivery)
-  if not ok then
-    error("deliver: " .. message, 2)
-  end
+  self.webhooks:deliver(checked(webhooks.option, delivery))
 end
 
 ---Takes the webhooks that are due, in the order of delivery.

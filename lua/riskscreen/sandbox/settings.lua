@@ -9,7 +9,6 @@ local enums = require "riskscreen.interface.enums"
 local faults = require "riskscreen.sandbox.faults"
 local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
-local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local time = require "riskscreen.util.time"
 local webhooks = require "riskscreen.sandbox.webhooks"
@@ -17,108 +16,74 @@ local webhooks = require "riskscreen.sandbox.webhooks"
 local DEFAULT_CREDITS = 1
 local MOST = 1000000000
 
-local function check_list(value)
-  for index, entry in ipairs(value) do
-    local place = "[" .. index .. "]"
-    if type(entry) ~= "table" or type(entry.address) ~= "string" then
-      return nil, "must be a list of entries, each with an address (" .. place .. " has none)"
-    elseif entry.network ~= nil and not enums.has("network", entry.network) then
-      return nil, "must hold known networks only (" .. place .. " has '" .. tostring(entry.network) .. "')"
-    end
-  end
-  return tables.copy(value)
-end
+local list_entry = build.group("entry", {
+  build.required { name = "address", type = "string", doc = "The address." },
+  build.choice("network", enums.values.network, nil, "Its network; by default every network."),
+  { name = "risks", type = "any", doc = "Its risks." },
+  build.number("created_at", "Unix seconds", nil, 0, 2 ^ 40, "When it was added; by default now."),
+}, "An entry of a list.")
 
 local account_settings = {
   build.number("rate", "requests a second", nil, 0.001, MOST, "Above it the answer is 429; by default no limit."),
   build.number("burst", "requests", nil, 1, MOST, "Requests at once; by default those of a second, at least 1."),
   build.count("quota", "credits", nil, 0, MOST, "When they are used up the answer is 429; by default no quota."),
-  build.checked("blacklist", "table", check_list, "The first entries of the blacklist."),
-  build.checked("whitelist", "table", check_list, "The first entries of the whitelist."),
+  build.list("blacklist", list_entry, "The first entries of the blacklist."),
+  build.list("whitelist", list_entry, "The first entries of the whitelist."),
 }
 
-local answer_fields = {
+local answer = build.group("answer", {
   build.choice("level", enums.values.risk_level, nil, "The level of its risk; without one it has none."),
   { name = "type", type = "string", doc = "The type of the risk." },
   { name = "source", type = "string", default = "Provider", doc = "The source of the risk." },
   { name = "category", type = "string", doc = "The category of its entity." },
-}
+}, "An answer.")
 
-local function verdict_of(answer)
-  local risk = { riskLevel = answer.level, riskType = answer.type, riskSource = answer.source }
-  local category = answer.category
+-- The verdict for which an answer stands.
+function answer.check(given)
+  if (given.level == nil) ~= (given.type == nil) then
+    return nil, "is incomplete: level and type come together"
+  end
+  local risk = { riskLevel = given.level, riskType = given.type, riskSource = given.source }
+  local category = given.category
   local entity = category and { entityName = category, entityCode = category, entityCategory = category }
-  return { risks = answer.level and { risk } or {}, entity = entity }
-end
-
--- The table, or that of the JSON file at a path.
-local function object_in(value)
-  if type(value) ~= "string" then
-    return value
-  end
-  local content, message = files.read(value)
-  local decoded
-  if content then
-    decoded, message = json.decode(content)
-  end
-  if type(decoded) ~= "table" then
-    return nil, "must be the path of a JSON object: " .. tostring(message or value)
-  end
-  return decoded
+  return { risks = given.level and { risk } or {}, entity = entity }
 end
 
 -- The verdicts by canonical address.
-local function check_answers(value)
-  local given, message = object_in(value)
-  if not given then
-    return nil, message
-  end
-  value = given
-  local verdicts = {}
-  for address, answer in pairs(value) do
+local function by_canonical_address(verdicts)
+  local by_address = {}
+  for address, verdict in pairs(verdicts) do
     local spellings = addresses.keys(address)
-    if not spellings or type(answer) ~= "table" then
-      return nil, "must map addresses to answers, each a table"
-    elseif not addresses.networks_of(address, "format")[1] then
+    if not spellings or not addresses.networks_of(address, "format")[1] then
       return nil, "must map addresses to answers: an address of no network is " .. text.show(address)
     end
-    local checked, err = check.options(answer_fields, answer, "[" .. text.show(address) .. "].")
-    if not checked then
-      return nil, "has a wrong answer: " .. err.message
-    elseif (checked.level == nil) ~= (checked.type == nil) then
-      return nil, "has a wrong answer: level and type come together, for " .. text.show(address)
-    end
     for _, spelling in ipairs(spellings) do
-      if verdicts[spelling] then
+      if by_address[spelling] then
         return nil, "has two answers for " .. spelling
       end
-      verdicts[spelling] = verdict_of(checked)
+      by_address[spelling] = verdict
     end
   end
-  return verdicts
+  return by_address
 end
 
-local function check_profile(value)
-  local given, message = object_in(value)
-  if not given then
-    return nil, message
-  end
-  return assumptions.complete(given)
-end
-
-local function check_accounts(value)
-  local copy = {}
-  for key, account in pairs(value) do
-    if type(key) ~= "string" or key == "" or type(account) ~= "table" then
-      return nil, "must map access keys to tables"
+-- The same option, whose value may also be the path of a JSON file.
+local function or_file(option)
+  return build.checked(option.name, "table|string", function(value)
+    if type(value) == "string" then
+      local content, message = files.read(value)
+      local decoded
+      if content then
+        decoded, message = json.decode(content)
+      end
+      if type(decoded) ~= "table" then
+        return nil, "must be the path of a JSON object: " .. tostring(message or value)
+      end
+      value = decoded
     end
-    local checked, err = check.options(account_settings, account)
-    if not checked then
-      return nil, "has a wrong account: " .. err.message
-    end
-    copy[key] = checked
-  end
-  return copy
+    local checked, err = check.value(option, value, "")
+    return checked, err and (err.message:gsub("^ ", ""))
+  end, option.doc .. "; or the path of a JSON file of it.", option.default)
 end
 
 -- One cost of all operations, or costs by operation; the others cost DEFAULT_CREDITS.
@@ -135,35 +100,25 @@ local function check_credits(value)
   return costs
 end
 
-local function check_faults(value)
-  local copy = {}
-  for index, fault in ipairs(value) do
-    local checked, message = faults.check(fault)
-    if not checked then
-      return nil, "has a bad fault at [" .. index .. "]: " .. message
-    end
-    copy[index] = checked
-  end
-  return copy
-end
-
 local M = {}
 
 ---@type riskscreen.Option[]
 M.service = {
-  build.dictionary(
+  build.map(
     "accounts",
-    check_accounts,
+    build.group("account", account_settings, "An account."),
     "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; "
       .. "by default sandbox-key, with empty lists, and sandbox-lists-key, with filled ones."
   ),
-  build.checked(
-    "answers",
-    "table|string",
-    check_answers,
-    "Answers by address, each with `level`, `type`, `source` and `category`, or without any for an address without "
-      .. "risks; or the path of a JSON file of them.",
-    {}
+  or_file(
+    build.map(
+      "answers",
+      answer,
+      "Answers by address, each with `level`, `type`, `source` and `category`, or without any for an address without "
+        .. "risks",
+      {},
+      by_canonical_address
+    )
   ),
   build.clock("Returns seconds since the Unix epoch; by default the time of day.", os.time),
   build.checked(
@@ -181,13 +136,13 @@ M.service = {
     "Whether the answer to a submission is a requestId or the result itself, with `risks`."
   ),
   webhooks.setting,
-  build.checked("faults", "table", check_faults, "Faults, as `service:fault` takes them.", {}),
-  build.checked(
-    "profile",
-    "table|string",
-    check_profile,
-    "What this service does where the interface leaves it open, by the names of `riskscreen doctor --assumptions`; or "
-      .. "the path of a JSON file of it."
+  build.list("faults", faults.option, "Faults, as `service:fault` takes them.", {}),
+  or_file(
+    build.group(
+      "profile",
+      assumptions.options,
+      "What this service does where the interface leaves it open, by the names of `riskscreen doctor --assumptions`"
+    )
   ),
   build.count("log_size", "requests", 1000, 0, MOST, "The number of requests that the service remembers."),
 }

@@ -1,7 +1,5 @@
--- The in-process transport and clock of a sandbox client. The transport hands requests to a service without a socket.
--- A fault ends as it would on a network.
-local runtime = require "riskscreen.runtime"
-local tables = require "riskscreen.util.tables"
+-- The in-process transport of a sandbox client. It hands requests to a service without a socket. A fault ends as it
+-- would on a network.
 local text = require "riskscreen.util.text"
 
 local function failure(kind, message)
@@ -57,42 +55,6 @@ function M.new(service, sleep)
       times = { total = wait },
     }
   end
-end
-
----A runtime whose clock advances only by the waits. Its client does one thing at a time.
----@param sleep fun(seconds: number) called for every wait
----@return { now: (fun(): number), sleep: fun(seconds: number), tasks: table }
-function M.runtime(sleep)
-  local passed = 0
-  local function pass(seconds)
-    passed = passed + seconds
-    sleep(seconds)
-  end
-  local tasks = tables.copy(runtime.tasks)
-  -- A wait first lets the other tasks run, because their work takes no time here.
-  function tasks.signal()
-    local signal, notices = runtime.tasks.signal(), 0
-    return {
-      wait = function(_, seconds)
-        local before = notices
-        signal:wait(seconds and 0)
-        if seconds and notices == before then
-          pass(seconds)
-        end
-      end,
-      notify = function()
-        notices = notices + 1
-        signal:notify()
-      end,
-    }
-  end
-  return {
-    now = function()
-      return passed
-    end,
-    sleep = pass,
-    tasks = tasks,
-  }
 end
 
 return M

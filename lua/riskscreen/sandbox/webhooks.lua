@@ -2,6 +2,7 @@
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
+local faults = require "riskscreen.sandbox.faults"
 local json = require "riskscreen.json"
 local options = require "riskscreen.options"
 local runtime = require "riskscreen.runtime"
@@ -49,6 +50,9 @@ M.fields = {
   build.count("count", "transactions", nil, 1, MOST, "The number of transactions; by default all."),
 }
 
+---@type riskscreen.Option
+M.option = build.group("delivery", M.fields, "How a webhook is delivered.")
+
 local function check_url(value)
   if not value:find "^https?://[^/?#]+[^#]*$" then
     return nil, "must be such as http://127.0.0.1:8080/webhooks"
@@ -70,15 +74,11 @@ M.setting = build.group("webhook", {
 ---@return string? message
 function M.parse(header)
   local delivery = {}
-  for part in header:gmatch "[^;]+" do
-    local name, value = part:match "^%s*([%a]+)%s*=?%s*(.-)%s*$"
-    if not name then
-      return nil, "X-Sandbox-Webhook cannot be read (got '" .. part .. "')"
-    end
-    delivery[name] = value == "" and true or tonumber(value) or value
+  for name, value in faults.parts(header) do
+    delivery[name] = value
   end
-  local checked, err = check.options(M.fields, delivery)
-  return checked, err and "X-Sandbox-Webhook: " .. err.message
+  local checked, err = check.value(M.option, delivery, "X-Sandbox-Webhook")
+  return checked, err and err.message
 end
 
 ---@class riskscreen.sandbox.Webhook one event in the queue
@@ -98,27 +98,17 @@ local Webhooks = {}
 Webhooks.__index = Webhooks
 
 ---Sets how the webhooks of later transactions are delivered.
----@param delivery riskscreen.sandbox.Delivery
----@return boolean? ok
----@return string? message
+---@param delivery riskscreen.sandbox.Delivery checked
 function Webhooks:deliver(delivery)
-  local checked, err = check.options(M.fields, delivery)
-  if not checked then
-    return nil, err.message
-  end
-  table.insert(self.rules, { delivery = checked, seen = 0 })
-  return true
+  table.insert(self.rules, { delivery = delivery, seen = 0 })
 end
 
 -- The first rule that applies. Every rule counts every transaction.
 local function next_delivery(rules)
   local chosen
   for _, rule in ipairs(rules) do
-    rule.seen = rule.seen + 1
-    local first = rule.delivery.nth or 1
-    if not chosen and rule.seen >= first and rule.seen < first + (rule.delivery.count or math.huge) then
-      chosen = rule.delivery
-    end
+    local hits = faults.hits(rule, rule.delivery)
+    chosen = chosen or hits and rule.delivery
   end
   return chosen or {}
 end

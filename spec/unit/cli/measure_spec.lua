@@ -277,9 +277,9 @@ describe("the measurement of the assumptions", function()
 
   it("refuses a profile with an unknown name or an impossible value", function()
     for message, profile in pairs {
-      ["unknown name 'colour'"] = { colour = "red" },
+      ["unknown option 'colour'"] = { colour = "red" },
       ["bulk_order must be such as as asked"] = { bulk_order = "random" },
-      ["first_page must be such as 1 (got '-1')"] = { first_page = -1 },
+      ["first_page must be such as 1 (got -1)"] = { first_page = -1 },
     } do
       local ok, problem = pcall(riskscreen.sandbox.client, { profile = profile })
       assert.is_false(ok)

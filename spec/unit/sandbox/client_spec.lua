@@ -77,8 +77,8 @@ describe("a sandbox client", function()
       refused("did you mean 'high'", { [BTC] = { level = "hihg", type = "hack" } })
       refused("unknown option 'kind'", { [BTC] = { kind = "hack" } })
       refused("level and type", { [BTC] = { level = "high" } })
-      refused("must map addresses to answers", { BTC })
-      refused("must map addresses to answers", { [BTC] = "high" })
+      refused("must map names to values", { BTC })
+      refused("%['" .. BTC .. "'%] must be a table", { [BTC] = "high" })
       refused("an address of no network is 'bc1qxx'", { bc1qxx = {} })
       refused("two answers", { [BTC] = {}, [BTC:upper()] = {} })
       refused("No such file", "/nowhere/answers.json")
@@ -212,7 +212,7 @@ describe("a sandbox client", function()
 
     it("for a bad setting of an account", function()
       local options = { accounts = { ["test-key"] = { rate = 0 } } }
-      assert.matches("accounts has a wrong account: rate must be", message_of(sandbox.new, options))
+      assert.matches("accounts%['test%-key'%]%.rate must be", message_of(sandbox.new, options))
     end)
 
     it("for credits of an unknown operation", function()
@@ -220,7 +220,7 @@ describe("a sandbox client", function()
     end)
 
     it("for a bad fault among the settings", function()
-      assert.matches("faults has a bad fault at %[1%]", message_of(sandbox.new, { faults = { { kind = "no" } } }))
+      assert.matches("faults%[1%]%.kind must be", message_of(sandbox.new, { faults = { { kind = "no" } } }))
     end)
 
     it("for an unknown option of the server", function()

@@ -120,7 +120,7 @@ describe("a fault added to the service", function()
       service:fault { kind = "explode" }
     end)
     assert.is_false(ok)
-    assert.matches("faults_spec.lua:%d+: fault: kind must be one of delay, status", message)
+    assert.matches("faults_spec.lua:%d+: fault.kind must be one of delay, status", message)
   end)
 end)
 

@@ -90,7 +90,7 @@ describe("the sandbox's webhooks", function()
   it("refuse an unknown option of a delivery", function()
     local id, body = submit("a", "lately=5")
     assert.is_nil(id)
-    assert.matches("X-Sandbox-Webhook: unknown option 'lately'", body.msg, 1, true)
+    assert.matches("unknown option 'lately' in X-Sandbox-Webhook", body.msg, 1, true)
     assert.has_error(function()
       service:deliver { copies = 0 }
     end)
