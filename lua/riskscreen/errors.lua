@@ -153,7 +153,9 @@ end
 ---@return any value
 ---@return riskscreen.Error|nil err
 function M.result(ok, value, err)
-  if ok then
+  if ok and err == nil then
+    return value -- alone: a program may print what it gets
+  elseif ok then
     return value, err
   elseif M.is(value) then
     return nil, value
