@@ -162,11 +162,14 @@ end
 ---@param client riskscreen.Client
 ---@param policy riskscreen.Policy
 ---@param is_canonical boolean its caller gives canonical addresses, and networks of the interface
----@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision decide as of screen.decider; nil if
----it is not a client
+---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision decide nil if it is not a client
 function M.decider(client, policy, is_canonical)
   local state = calls.state_of(client)
-  return state and screen.decider(state, policy, { address_check = false, is_canonical = is_canonical })
+  local screening = state and screen.new(state, policy, { address_check = is_canonical and "format" })
+  return screening
+    and function(address, network, timeout)
+      return (screening:decide(address, network, nil, is_canonical and address or nil, timeout))
+    end
 end
 
 local metatable = { __index = Client, __name = "riskscreen.Client" }

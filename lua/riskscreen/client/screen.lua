@@ -90,17 +90,21 @@ local one_options = tables.concat({ M.subject[1], M.subject[3] }, M.options)
 
 local lookups_of = tables.memoize(lookups.wanted)
 
----@class riskscreen.Screening the part of a screening that is the same for every address of a run
----@field state riskscreen.State
----@field given_policy riskscreen.Policy without the values that the operator has added to the client
----@field policy riskscreen.Policy
----@field wanted riskscreen.Lookup[]
----@field options table the checked options of each lookup's call
----@field address_check "checksum"|"format"|false
----@field look_up fun(state: riskscreen.State, operation: riskscreen.Operation, subject: table, options: table): any,
----any makes one lookup
----@field identified_by table the options of the screening
----@field identity? string of its decisions, where they are recorded
+---A screening with certain options and a policy. It screens addresses one after another or side by side.
+---@class riskscreen.Screening
+---@field private state riskscreen.State
+---@field private given_policy riskscreen.Policy without the values that the operator has added to the client
+---@field private policy riskscreen.Policy
+---@field private wanted riskscreen.Lookup[]
+---@field private options table the checked options of each lookup's call
+---@field private timed? table the options of the last call with a timeout of its own
+---@field private address_check "checksum"|"format"|false
+---@field private look_up fun(state: riskscreen.State, operation: riskscreen.Operation, subject: table, options: table):
+---any, any makes one lookup
+---@field private checked table the options of the screening
+---@field private identity? string of its decisions, where they are recorded
+local Screening = {}
+Screening.__index = Screening
 
 -- The results of several functions. Where nothing can wait each call returns an error that says so.
 local function call_all(runtime, functions)
@@ -139,30 +143,16 @@ local function look_up_offered(screening, subject, options)
   return found
 end
 
--- Makes the lookups and lets the policy decide. If the decision follows from the risk assessment alone, returns the
--- text of its answer as well.
-local function ask(screening, subject, options, address)
-  local wanted, policy = screening.wanted, screening.policy
-  if wanted[2] then
-    return policy:decide(look_up_offered(screening, subject, options))
-  end
-  -- The risk assessment alone is offered for every network and needs no task.
-  local value, other = screening.look_up(screening.state, wanted[1].operation, subject, options)
-  if value then
-    return policy:decide_record(value, address, subject.network), other
-  end
-  return policy:decide { errors = { risk = other } }
-end
-
 -- The result of a lookup that is not made, because the text is no address of the network.
 local function refused(state, problem, field)
   local fields = { field = field, sent = false, attempts = 0, elapsed = 0 }
   return { errors = { risk = errors.new("invalid_argument", state.hide_key(problem), fields) } }
 end
 
-local function validate(screening, address, network)
-  local extend = screening.state.settings.extend
-  return addresses.validate(address, network, screening.address_check, extend and extend.network)
+-- Networks that the operator has added.
+local function added_networks(state)
+  local extend = state.settings.extend
+  return extend and extend.network
 end
 
 -- The policy with the values that the operator has added to the client.
@@ -226,27 +216,48 @@ local function add_notes(decision, notes)
   decision.reasons = decisions.worst_first(tables.concat(decision.reasons, notes))
 end
 
--- Records a decision in the client's journal, without the access key.
-local function record(screening, decision, canonical, source)
-  local state = screening.state
-  screening.identity = screening.identity
-    or calls.identity.decision(state, screening.given_policy, screening.identified_by)
+---Records a decision in the client's journal, without the access key.
+---@param decision riskscreen.Decision
+---@param canonical? string its address
+---@param source? string where it is not a new one
+function Screening:record(decision, canonical, source)
+  local state, checked = self.state, self.checked
+  self.identity = self.identity or calls.identity.decision(state, self.given_policy, checked)
   state.settings.journal:append(decision, {
     address = canonical,
     source = source,
-    policy = screening.policy,
-    identity = screening.identity,
+    policy = self.policy,
+    identity = self.identity,
     request_id = decision.id,
-    meta = screening.meta,
+    meta = checked.meta,
     is_sandbox = state.is_sandbox,
     hide = state.hide_key,
   })
 end
 
--- The decision about a canonical address by the service alone.
+---Records a decision that is used again.
+---@param decision riskscreen.Decision
+function Screening:record_again(decision)
+  self:record(decision, nil, self.state.is_sandbox and "sandbox" or "cache")
+end
+
+-- The decision about a canonical address by the service alone. If it follows from the risk assessment alone, also the
+-- text of its answer.
 local function ask_service(screening, subject, options, address)
-  local decision, answer = ask(screening, subject, options, address)
-  redact_reasons(screening.state, decision)
+  local state, wanted, policy = screening.state, screening.wanted, screening.policy
+  local decision, answer
+  if wanted[2] then
+    decision = policy:decide(look_up_offered(screening, subject, options))
+  else
+    -- The risk assessment alone is offered for every network and needs no task.
+    local value, other = screening.look_up(state, wanted[1].operation, subject, options)
+    if value then
+      decision, answer = policy:decide_record(value, address, subject.network), other
+    else
+      decision = policy:decide { errors = { risk = other } }
+    end
+  end
+  redact_reasons(state, decision)
   return decision, answer
 end
 
@@ -254,30 +265,52 @@ local function find_in_lists(screening, subject)
   return screening.state.lists:decide(subject.address, subject.network)
 end
 
--- Decides about an address; `canonical` is its canonical spelling if its caller has checked it.
-local function decide(screening, address, network, id, options, canonical)
-  local state = screening.state
-  local now, lists = state.runtime.now, state.lists
+-- The options of lookups with a timeout of their own, which replaces the other options. It counts in milliseconds, so
+-- that most lookups have the options of the last one.
+local function options_with(screening, timeout)
+  timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
+  local timed = screening.timed
+  if not timed or timed.timeout ~= timeout then
+    timed = { timeout = timeout, value_only = true, address_check = false }
+    screening.timed = timed
+  end
+  return timed
+end
+
+---Decides about an address.
+---@param address any
+---@param network any
+---@param id? string|number
+---@param canonical? string the canonical spelling of the address, if its caller has checked it
+---@param timeout? number seconds
+---@return riskscreen.Decision
+---@return string|nil answer the text of the answer, where the decision follows from it alone
+function Screening:decide(address, network, id, canonical, timeout)
+  local state = self.state
+  local now, lists, options = state.runtime.now, state.lists, self.options
   local started = now()
   local decision, notes, answer, problem, field
+  if timeout then
+    options = options_with(self, timeout)
+  end
   if not canonical then
-    canonical, problem, field = validate(screening, address, network)
+    canonical, problem, field = addresses.validate(address, network, self.address_check, added_networks(state))
   end
   local subject = { address = canonical, network = network }
   if not canonical then
-    decision = screening.policy:decide(refused(state, problem, field))
+    decision = self.policy:decide(refused(state, problem, field))
     redact_reasons(state, decision)
     -- The caller may have taken the key for an address.
     address = type(address) == "string" and state.hide_key(address) or address
     network = type(network) == "string" and state.hide_key(network) or network
   elseif lists then
-    decision, answer, notes = lists:before(find_in_lists, ask_service, screening, subject, options, address)
+    decision, answer, notes = lists:before(find_in_lists, ask_service, self, subject, options, address)
     if notes then
       add_notes(decision, notes)
       answer = nil
     end
   else
-    decision, answer = ask_service(screening, subject, options, address)
+    decision, answer = ask_service(self, subject, options, address)
   end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
@@ -285,44 +318,55 @@ local function decide(screening, address, network, id, options, canonical)
     decision.id = id
   end
   if state.settings.journal then
-    record(screening, decision, canonical)
+    self:record(decision, canonical)
   end
   return decision, answer
 end
 
-local function new_screening(state, policy, checked)
+---Decides from the text of an answer, as `decide` has returned it. The decision has no address and no network.
+---@param answer string
+---@return riskscreen.Decision
+function Screening:decide_again(answer)
+  local decision = self.policy:decide_record(json.decode(answer).data)
+  redact_reasons(self.state, decision)
+  return decision
+end
+
+---A screening.
+---@param state riskscreen.State
+---@param policy? riskscreen.Policy the client's
+---@param checked table by M.options
+---@return riskscreen.Screening
+function M.new(state, policy, checked)
+  policy = checked.policy or policy or default_policy
+  local is_plain = next(checked) == nil
+  local kept = is_plain and state.screening
+  if kept and kept.given_policy == policy then
+    return kept -- a fifth of a screening on Lua 5.4
+  end
   local level = calls.address_check(state, checked.address_check, "checksum")
   -- The headers of a lookup's response are not used.
   local options = { timeout = checked.timeout, value_only = true, address_check = false }
   for _, option in ipairs(reliability.call) do
     options[option.name] = checked[option.name]
   end
-  return {
+  local screening = setmetatable({
     state = state,
     given_policy = policy,
     policy = extended_policy(state, policy),
     wanted = checked.include and lookups.wanted(policy, checked.include) or lookups_of(policy),
     options = options,
-    meta = checked.meta,
-    identified_by = checked,
+    checked = checked,
     address_check = level,
-    -- A canonical address of its network needs no second check. Without a check the call's own one remains.
-    look_up = (level or checked.is_canonical) and calls.make or calls.perform,
-  }
+    -- An address of its network needs no second check. Without a check the call's own one remains.
+    look_up = level and calls.make or calls.perform,
+  }, Screening)
+  state.screening = is_plain and screening or state.screening
+  return screening
 end
 
--- The screening of requests without options, which the client keeps. It saves a fifth of a screening on Lua 5.4.
-local function plain_screening(state, policy)
-  local kept = state.screening
-  if not kept or kept.given_policy ~= policy then
-    kept = new_screening(state, policy, NO_OPTIONS)
-    state.screening = kept
-  end
-  return kept
-end
-
--- Whether a request names what is screened alone. Then there is nothing to check.
-local function is_plain(request)
+-- Whether a request has no options. Then there is nothing to check.
+local function names_subject_alone(request)
   if type(request) ~= "table" or getmetatable(request) ~= nil then
     return false
   end
@@ -335,45 +379,13 @@ local function is_plain(request)
   return id == nil or type(id) == "string" or type(id) == "number"
 end
 
----A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
----It counts in milliseconds, so that most lookups have the options of the last one.
----@param state riskscreen.State
----@param policy? riskscreen.Policy the client's
----@param checked table by M.options, and `is_canonical`: the caller gives canonical addresses, and networks of the
----interface
----@return fun(address: any, network: any, timeout?: number, id?: string|number, canonical?: string):
----riskscreen.Decision, string|nil decide also returns the text of the answer, where the decision follows from it alone
----@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
----@return fun(decision: riskscreen.Decision) record_again a decision that is used again
-function M.decider(state, policy, checked)
-  local screening = new_screening(state, checked.policy or policy or default_policy, checked)
-  local last = {}
-  return function(address, network, timeout, id, canonical)
-    canonical = canonical or checked.is_canonical and address or nil
-    if not timeout then
-      return decide(screening, address, network, id, screening.options, canonical)
-    end
-    timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
-    if timeout ~= last.timeout then
-      last = { timeout = timeout, value_only = true, address_check = false }
-    end
-    return decide(screening, address, network, id, last, canonical)
-  end, function(answer)
-    local decision = screening.policy:decide_record(json.decode(answer).data)
-    redact_reasons(state, decision)
-    return decision
-  end, function(decision)
-    record(screening, decision, nil, state.is_sandbox and "sandbox" or "cache")
-  end
-end
-
 -- The decision of the local lists about results that were looked up before. Without an address in the assessment the
 -- lists cannot be searched.
 local function decide_by_lists(state, policy, results)
   local risk = results and results.risk or results
   local subject = type(risk) == "table" and risk or NO_OPTIONS
-  local screening = { state = state, address_check = calls.address_check(state, nil, "checksum") }
-  local canonical, problem, field = validate(screening, subject.address, subject.network)
+  local level = calls.address_check(state, nil, "checksum")
+  local canonical, problem, field = addresses.validate(subject.address, subject.network, level, added_networks(state))
   if not canonical then
     return policy:decide(refused(state, problem, field))
   end
@@ -406,14 +418,9 @@ function M.install(Client)
   ---@param request riskscreen.ScreenRequest
   ---@return riskscreen.Decision
   function Client:screen(request)
-    if is_plain(request) then
-      local state = calls.open(self, "client")
-      local screening = plain_screening(state, rawget(self, "policy") or default_policy)
-      return (decide(screening, request.address, request.network, request.id, screening.options))
-    end
-    local state, checked = calls.open(self, "client", nil, one_options, request, "screen")
-    local screening = new_screening(state, checked.policy or self.policy or default_policy, checked)
-    return (decide(screening, checked.address, checked.network, checked.id, screening.options))
+    local specs = not names_subject_alone(request) and one_options or nil
+    local state, checked = calls.open(self, "client", nil, specs, request, "screen")
+    return (M.new(state, rawget(self, "policy"), checked):decide(request.address, request.network, request.id))
   end
 
   ---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a

@@ -141,7 +141,7 @@ end
 -- Decides each pair of address and network once while it is among the last `capacity` pairs, or longer. Every spelling
 -- of an address is the same address; a text that is no address is not remembered. A repeat waits for a decision that is
 -- under way.
-local function decide_once(state, decide, decide_again, capacity, level)
+local function decide_once(state, screening, capacity, level)
   local tasks, lists = state.runtime.tasks, state.lists
   local decided = generations.new(capacity)
 
@@ -151,19 +151,19 @@ local function decide_once(state, decide, decide_again, capacity, level)
       key, canonical = addresses.key(address, network, level)
     end
     if not key then
-      return (decide(address, network, nil, id))
+      return (screening:decide(address, network, id))
     end
     local pair = decided:get(key)
     local kept = pair and recall(pair, tasks)
     if kept and (not lists or is_confirmed(lists, kept, canonical, network)) then
-      local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
+      local decision = type(kept) == "string" and screening:decide_again(kept) or decisions.copy(kept)
       decision.address, decision.network = address, network
       decision.id, decision.repeats, decision.elapsed = id, pair.index, pair.elapsed
       return decision
     end
     pair = { index = index, kept = nil, elapsed = nil }
     decided:set(key, pair)
-    local decision, answer = decide(address, network, nil, id, canonical)
+    local decision, answer = screening:decide(address, network, id, canonical)
     keep(pair, decision, answer)
     return decision
   end
@@ -191,8 +191,8 @@ function M.install(Client)
       source, input = rows_of(source, checked)
     end
     local level = calls.address_check(state, checked.address_check, "checksum")
-    local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
-    local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
+    local screening = screen.new(state, self.policy, checked)
+    local decide = decide_once(state, screening, checked.remember, level)
     local copies = {} -- by index: a function may give the same table again, with the next address
     local run, message = maps.new(state.runtime, source, function(item, index)
       local copy = copies[index]
@@ -206,7 +206,7 @@ function M.install(Client)
         count_invalid(input, decision, index)
       end
       if decision.repeats and state.settings.journal then
-        record_again(decision)
+        screening:record_again(decision)
       end
       return not decision.error and decision or nil, decision.error, decision
     end, checked, decision_of, type(checked.source) == "function" and function(item, index)

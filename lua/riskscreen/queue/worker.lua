@@ -229,8 +229,8 @@ local function record(self, input, outcome)
     for index = 1, #outcome.reasons - (state.is_sandbox and 1 or 0) do -- the last text says that it is simulated
       reasons[index] = { message = outcome.reasons[index] }
     end
-    local _, _, record_again = screening.decider(state, self.settings.client.policy, request)
-    record_again { address = input.address, network = input.network, action = outcome.action, reasons = reasons }
+    local again = { address = input.address, network = input.network, action = outcome.action, reasons = reasons }
+    screening.new(state, self.settings.client.policy, request):record_again(again)
   end
 end
 
