@@ -127,6 +127,17 @@ function Context:forget(address, network)
   return not failure or nil, failure
 end
 
+local function new_lists(self, dict, options, id)
+  return require("riskscreen.nginx.account_lists").new(tables.merge({
+    dict = dict,
+    client = self.client,
+    id = id,
+    refreshed = function(result)
+      self.recorder:count("refreshes", result)
+    end,
+  }, options))
+end
+
 local function join_fleet(self, dict, options)
   return require("riskscreen.nginx.fleet").new {
     options = options,
@@ -158,63 +169,42 @@ function M.new(checked)
     return nil, "account_lists needs a client with a blacklist and a whitelist"
   end
   local dict = checked.dict and ngx.shared[checked.dict]
-  local recorder
-  local level = address_check(checked.address_check, client)
-  local own_lists
-  if checked.lists then
-    own_lists, problem = require("riskscreen.nginx.local_lists").new(checked.lists, level, dict)
-    if not own_lists then
-      return nil, problem
-    end
-  end
-  local list_id = ngx.md5(tables.fingerprint { identity.service(owner_of(client)), checked.name, checked.version })
-  local refresher = checked.account_lists
-    and require("riskscreen.nginx.account_lists").new(tables.merge({
-      dict = dict,
-      client = client,
-      id = list_id,
-      refreshed = function(result)
-        recorder:count("refreshes", result)
-      end,
-    }, checked.account_lists))
-  recorder = metrics.new {
-    journal = checked.journal,
-    dict = dict,
-    name = checked.name,
-    client = type(client.stats) == "function" and client or nil,
-    inbox = checked.webhook,
-    lists = refresher,
-    local_lists = own_lists,
-    has_redis = checked.redis ~= nil,
-  }
-  local journal
-  if checked.journal then
-    journal, problem = require("riskscreen.nginx.journal").new(checked.journal, recorder, state and state.hide_key)
-    if not journal then
-      return nil, problem
-    end
-  end
+  local level, hide_key = address_check(checked.address_check, client), state and state.hide_key
   local self = setmetatable({
     settings = tables.without(checked, "client", "redis", "journal", "decisions"), -- they have secrets
     client = client,
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
     is_canonical = level ~= false and not checked.is_address,
-    recorder = recorder,
-    lists = refresher,
-    local_lists = own_lists,
     inbox = checked.webhook,
-    journal = journal,
-    decisions = checked.decisions
-      and require("riskscreen.nginx.decisions").new(checked.decisions.secret, state and state.hide_key),
     caches = {},
   }, Context)
-  if checked.redis then
-    self.fleet = join_fleet(self, dict, checked.redis)
-    recorder.fleet = self.fleet
-    if refresher then
-      refresher:share(self.fleet:lists(ngx.md5(tables.fingerprint { list_id, checked.account_lists.whitelist })))
-    end
+  local list_id = ngx.md5(tables.fingerprint { identity.service(owner_of(client)), checked.name, checked.version })
+  self.lists = checked.account_lists and new_lists(self, dict, checked.account_lists, list_id)
+  if checked.lists then
+    self.local_lists, problem = require("riskscreen.nginx.local_lists").new(checked.lists, level, dict)
+  end
+  self.recorder = metrics.new {
+    has_journal = checked.journal ~= nil,
+    dict = dict,
+    name = checked.name,
+    client = type(client.stats) == "function" and client or nil,
+    inbox = checked.webhook,
+    lists = self.lists,
+    local_lists = self.local_lists,
+    has_redis = checked.redis ~= nil,
+  }
+  if checked.journal and not problem then
+    self.journal, problem = require("riskscreen.nginx.journal").new(checked.journal, self.recorder, hide_key)
+  end
+  if problem then
+    return nil, problem
+  end
+  self.decisions = checked.decisions and require("riskscreen.nginx.decisions").new(checked.decisions.secret, hide_key)
+  self.fleet = checked.redis and join_fleet(self, dict, checked.redis)
+  self.recorder.fleet = self.fleet
+  if self.fleet and self.lists then
+    self.lists:share(self.fleet:lists(ngx.md5(tables.fingerprint { list_id, checked.account_lists.whitelist })))
   end
   return self
 end

@@ -36,10 +36,7 @@ local EXEMPT = decisions.new {
 ---@field private own_location riskscreen.nginx.Location
 ---@field private policy riskscreen.Policy
 ---@field private cache riskscreen.nginx.Cache
----@field private recorder riskscreen.nginx.Recorder
----@field private read_address fun(address: any, network: any): string|nil, string|nil
----@field private local_lists? riskscreen.nginx.LocalLists
----@field private journal? riskscreen.nginx.Journal
+---@field private recorder riskscreen.nginx.Recorder the context's
 ---@field private strict? riskscreen.nginx.Gate of the same policy, for services
 local Gate = {}
 Gate.__index = Gate
@@ -54,7 +51,7 @@ end
 
 -- The decision of the local lists; or nil. The account's blacklist wins over a local allow list.
 local function listed(self, address, network)
-  local decision = self.local_lists:decide(address, network)
+  local decision = self.context.local_lists:decide(address, network)
   if decision and decision.action == "allow" then
     return self.cache:blacklisted(address, network) or decision
   end
@@ -66,24 +63,30 @@ local function ask_cache(self, address, network)
   return decision, source
 end
 
+-- Counts and records a decision.
+local function note(self, decision, source, address, canonical)
+  self.recorder:decided(decision.action, source)
+  local journal = self.context.journal
+  if journal then
+    journal:record(decision, source, self, request_id(), address, canonical)
+  end
+  return decision, source
+end
+
 local function decide_one(self, address, network, problem)
+  local context = self.context
   local decision, source, canonical
   if not problem then
-    canonical, problem = self.read_address(address, network)
+    canonical, problem = context.read_address(address, network)
   end
   if problem then
     decision, source = decisions.invalid(problem, address, network), "invalid"
-  elseif self.local_lists then
-    decision, source = self.local_lists:before(listed, ask_cache, self, canonical, network)
+  elseif context.local_lists then
+    decision, source = context.local_lists:before(listed, ask_cache, self, canonical, network)
   else
     decision, source = ask_cache(self, canonical, network)
   end
-  source = source or "list"
-  self.recorder:decided(decision.action, source)
-  if self.journal then
-    self.journal:record(decision, source, self, request_id(), address, canonical)
-  end
-  return decision, source
+  return note(self, decision, source or "list", address, canonical)
 end
 
 -- Decides about several subjects side by side; the worst decision counts.
@@ -111,11 +114,7 @@ local function find_decision(self, request)
   local exempt = self.own_location.exempt
   request = exempt and request and tables.copy(request) or request -- the caller may change its own while `exempt` waits
   if exempt and exempt() then
-    self.recorder:decided("allow", "exempt")
-    if self.journal then
-      self.journal:record(EXEMPT, "exempt", self, request_id())
-    end
-    return EXEMPT, "exempt"
+    return note(self, EXEMPT, "exempt")
   end
   local address, network, problem, subjects = input.read(self.own_location, request)
   if subjects then
@@ -175,9 +174,6 @@ local function new_gate(context, checked)
     policy = policy,
     cache = context:cache_for(policy),
     recorder = context.recorder,
-    read_address = context.read_address,
-    local_lists = context.local_lists,
-    journal = context.journal,
   }, Gate)
 end
 
@@ -347,22 +343,18 @@ end
 ---Begins to fetch the account's lists, to listen for purges of other machines, and to look at the files of local lists.
 ---Call it in init_worker_by_lua. Without this call, a worker begins with its first request.
 function Gate:start()
-  if self.local_lists then
-    self.local_lists:start()
-  end
-  if self.context.lists then
-    self.context.lists:start()
-  end
-  if self.context.fleet then
-    self.context.fleet:start()
+  for _, part in ipairs { "local_lists", "lists", "fleet" } do
+    if self.context[part] then
+      self.context[part]:start()
+    end
   end
 end
 
 ---Writes what the journal has not written yet: for exit_worker_by_lua. Without it a worker that is stopped by SIGTERM
 ---loses the decisions of the last `journal.interval`. Without the option `journal` it does nothing.
 function Gate:stop()
-  if self.journal then
-    self.journal:finish()
+  if self.context.journal then
+    self.context.journal:finish()
   end
 end
 
@@ -406,11 +398,7 @@ function M.new(given)
   end
   -- By default it is 500, which the way of a miss exceeds. Then parts of it stay interpreted: 10 % of its time.
   require("jit.opt").start "maxirconst=1000"
-  local of_location = {} -- the others have secrets
-  for _, option in ipairs(options.location) do
-    of_location[option.name] = checked[option.name]
-  end
-  return new_gate(context, of_location)
+  return new_gate(context, tables.pick(checked, tables.pluck(options.location, "name"))) -- the others have secrets
 end
 
 return M

@@ -30,7 +30,7 @@ M.counts = {
   answers = { needs = "client", { "1xx", "2xx", "3xx", "4xx", "5xx" } },
   -- The statuses that an inbox answers with; any other counts as 500.
   deliveries = { needs = "inbox", { 200, 400, 401, 403, 405, 413, 503, 500 } },
-  recorded = { needs = "journal", { "written", "lost", "failed" } },
+  recorded = { needs = "has_journal", { "written", "lost", "failed" } },
   refreshes = { needs = "lists", { "success", "failure" } },
   redis = { needs = "has_redis", is_histogram = true },
   redis_errors = of_redis("circuit", "full", "timeout", "error", "reply"),

@@ -347,7 +347,7 @@ end
 ---@field inbox? { dict?: table }
 ---@field lists? { facts: fun(self): riskscreen.nginx.ListFacts }
 ---@field local_lists? { facts: fun(self): riskscreen.ListFacts[] }
----@field journal? table
+---@field has_journal? boolean
 ---@field has_redis? boolean
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field slot? fun(): string|integer the id of this worker, after "ending:" where it is about to exit
