@@ -410,6 +410,17 @@ function riskscreen.decimal.compare(a, b) end
 ---@return boolean
 function riskscreen.errors.is(value) end
 
+---@class riskscreen.Response the second result of a call, beside its value
+---@field status integer
+---@field headers table<string, string>
+---@field elapsed number seconds
+---@field attempts integer
+---@field pagination? table
+---@field cached boolean
+---@field times? table<string, number>
+---@field is_sandbox? boolean the sandbox in this process answered, and no service
+local riskscreen_Response = {}
+
 ---@class riskscreen.ScreenRequest
 ---@field address any an address; anything else makes the decision unknown
 ---@field network any the chain's short name
@@ -439,17 +450,6 @@ local riskscreen_ScreenRequest = {}
 ---@field address_check? "checksum"|"format"|false as for a client
 ---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 local riskscreen_ScreenAllRequest = {}
-
----@class riskscreen.Response the second result of a call, beside its value
----@field status integer
----@field headers table<string, string>
----@field elapsed number seconds
----@field attempts integer
----@field pagination? table
----@field cached boolean
----@field times? table<string, number>
----@field is_sandbox? boolean the sandbox in this process answered, and no service
-local riskscreen_Response = {}
 
 ---@class riskscreen.Error
 ---@field kind riskscreen.ErrorKind
@@ -590,9 +590,6 @@ function riskscreen_Transaction:ticket() end
 ---@return riskscreen.Error|nil err
 function riskscreen_Transaction:forget() end
 
----@class riskscreen.Run one pass over a source: an iterator that can be stopped
-local riskscreen_Run = {}
-
 ---@class riskscreen.RunStatus the progress of a run
 ---@field taken integer items taken from the source
 ---@field reported integer items whose result was reported
@@ -600,6 +597,9 @@ local riskscreen_Run = {}
 ---@field position integer every item up to this one has been reported
 ---@field pending { index: integer, item: any }[] items taken and not reported, in the source's order
 local riskscreen_RunStatus = {}
+
+---@class riskscreen.Run one pass over a source: an iterator that can be stopped
+local riskscreen_Run = {}
 
 ---@return riskscreen.RunStatus
 function riskscreen_Run:where() end
@@ -648,26 +648,6 @@ local riskscreen_Reason = {}
 ---@field not_offered? table<riskscreen.LookupName, boolean> the service does not offer it for the network
 local riskscreen_LookupResults = {}
 
----@class riskscreen.PolicyOptions
----@field rules? riskscreen.Rule[] the default rules
----@field extend? { level?: string[], type?: string[], source?: string[], category?: string[] } values the service has added, and categories that no rule names
----@field provider? string the service's own name, as riskSource has it
----@field absent_entity? "unknown"|"none" the meaning of an entity record without an entity
----@field absent_risks? "unknown"|"none" the meaning of a risk assessment or a counterparty without `risks`
----@field absent_opponents? "unknown"|"none" the meaning of an answer about counterparties without `opponents`
----@field absent_freeze_events? "unknown"|"none" the meaning of an answer about freeze events without `data`
----@field not_offered? "unknown"|"skip" the meaning of a rule where the service has no such lookup for the network
----@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
-local riskscreen_PolicyOptions = {}
-
----@class riskscreen.PolicyClaim
----@field never? riskscreen.Action|riskscreen.Action[]
----@field at_least? riskscreen.Action in the order allow, review, unknown, block
----@field at_most? riskscreen.Action
----@field always? riskscreen.Action
----@field where? table the conditions of a rule; and `error`: a lookup failed with such a kind, `failed`: one of these lookups failed, `is`: by the field "absent", "null", "unseen", "wrong", "missing" (absent or null) or "unknown"
-local riskscreen_PolicyClaim = {}
-
 ---@class riskscreen.Proof
 ---@field holds? boolean nil: not decided
 ---@field cases number raw combinations
@@ -696,6 +676,26 @@ local riskscreen_PolicyFinding = {}
 ---@field cases number raw combinations
 ---@field evidence? riskscreen.LookupResults the plainest example; nil: whether there is one is not decided
 local riskscreen_PolicyChange = {}
+
+---@class riskscreen.PolicyOptions
+---@field rules? riskscreen.Rule[] the default rules
+---@field extend? { level?: string[], type?: string[], source?: string[], category?: string[] } values the service has added, and categories that no rule names
+---@field provider? string the service's own name, as riskSource has it
+---@field absent_entity? "unknown"|"none" the meaning of an entity record without an entity
+---@field absent_risks? "unknown"|"none" the meaning of a risk assessment or a counterparty without `risks`
+---@field absent_opponents? "unknown"|"none" the meaning of an answer about counterparties without `opponents`
+---@field absent_freeze_events? "unknown"|"none" the meaning of an answer about freeze events without `data`
+---@field not_offered? "unknown"|"skip" the meaning of a rule where the service has no such lookup for the network
+---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
+local riskscreen_PolicyOptions = {}
+
+---@class riskscreen.PolicyClaim
+---@field never? riskscreen.Action|riskscreen.Action[]
+---@field at_least? riskscreen.Action in the order allow, review, unknown, block
+---@field at_most? riskscreen.Action
+---@field always? riskscreen.Action
+---@field where? table the conditions of a rule; and `error`: a lookup failed with such a kind, `failed`: one of these lookups failed, `is`: by the field "absent", "null", "unseen", "wrong", "missing" (absent or null) or "unknown"
+local riskscreen_PolicyClaim = {}
 
 ---@class riskscreen.Rule
 ---@field action "allow"|"review"|"block"
@@ -835,6 +835,28 @@ function riskscreen_Loop:timeout() end
 ---@param wait? number|{ budget: number } seconds
 function riskscreen_Loop:step(wait) end
 
+---@class riskscreen.WebhookEvent
+---@field webhookId string
+---@field eventType string the interface shows getTxHashCustomRiskScore; the data of others may be anything but null
+---@field timestamp string YYYY-MM-DD HH:mm:ss; its zone is not published
+---@field data table
+local riskscreen_WebhookEvent = {}
+
+---@class riskscreen.Delivery a request to an inbox
+---@field method string
+---@field headers table<string, string> names in lower case
+---@field body string
+---@field path string
+---@field query string
+---@field remote? string the sender's IP address
+local riskscreen_Delivery = {}
+
+---@class riskscreen.WebhookStore
+---@field claim fun(self, id: string): "new"|"busy"|"done"|nil, any claims the event; or nil and the reason
+---@field complete fun(self, id: string) marks the event as handled
+---@field release fun(self, id: string) gives up the claim: the event may come again
+local riskscreen_WebhookStore = {}
+
 ---@class riskscreen.InboxOptions
 ---@field handlers? table<string, fun(event: riskscreen.WebhookEvent): any> by type of event; "*" for all others
 ---@field secret? { value: string|string[], header?: string, query?: string, path?: boolean }
@@ -857,28 +879,6 @@ local riskscreen_Inbox = {}
 ---@field url string where deliveries go
 ---@field port integer
 local riskscreen_InboxListener = {}
-
----@class riskscreen.WebhookEvent
----@field webhookId string
----@field eventType string the interface shows getTxHashCustomRiskScore; the data of others may be anything but null
----@field timestamp string YYYY-MM-DD HH:mm:ss; its zone is not published
----@field data table
-local riskscreen_WebhookEvent = {}
-
----@class riskscreen.Delivery a request to an inbox
----@field method string
----@field headers table<string, string> names in lower case
----@field body string
----@field path string
----@field query string
----@field remote? string the sender's IP address
-local riskscreen_Delivery = {}
-
----@class riskscreen.WebhookStore
----@field claim fun(self, id: string): "new"|"busy"|"done"|nil, any claims the event; or nil and the reason
----@field complete fun(self, id: string) marks the event as handled
----@field release fun(self, id: string) gives up the claim: the event may come again
-local riskscreen_WebhookStore = {}
 
 ---A new inbox.
 ---@param given riskscreen.InboxOptions
@@ -920,6 +920,15 @@ function riskscreen_Inbox:serve() end
 ---Stops serving. Idempotent.
 function riskscreen_InboxListener:close() end
 
+---@class riskscreen.StoreChange one change of a batch
+---@field kind "put"|"add"|"replace"|"delete"
+---@field space string
+---@field key string
+---@field value? string of put, add and replace
+---@field expected? string of replace and delete: the value that the entry must have
+---@field ttl? number seconds until the entry expires; without it the entry stays
+local riskscreen_StoreChange = {}
+
 ---@class riskscreen.SqliteOptions
 ---@field path string
 ---@field synchronous? "full"|"normal"
@@ -933,15 +942,6 @@ local riskscreen_SqliteOptions = {}
 ---@field lock_ttl? number seconds
 ---@field clock? fun(): number
 local riskscreen_RedisStoreOptions = {}
-
----@class riskscreen.StoreChange one change of a batch
----@field kind "put"|"add"|"replace"|"delete"
----@field space string
----@field key string
----@field value? string of put, add and replace
----@field expected? string of replace and delete: the value that the entry must have
----@field ttl? number seconds until the entry expires; without it the entry stays
-local riskscreen_StoreChange = {}
 
 ---@class riskscreen.Store
 local riskscreen_Store = {}
@@ -1036,14 +1036,14 @@ function riskscreen_StoreSpace:each(range) end
 ---@return riskscreen.Error|nil err
 function riskscreen_StoreSpace:count(prefix) end
 
+---@class riskscreen.Redis
+local riskscreen_Redis = {}
+
 ---@class riskscreen.RedisScript
 ---@field name string
 ---@field text string
 ---@field sha? string known after the first load
 local riskscreen_RedisScript = {}
-
----@class riskscreen.Redis
-local riskscreen_Redis = {}
 
 ---A client of Redis. It connects at the first command.
 ---@param given? riskscreen.RedisOptions|string the options or the URL
@@ -1208,21 +1208,6 @@ function riskscreen_QueueWorker:run(how) end
 ---Ends `run` soon: screenings under way are finished, other jobs are left to other workers.
 function riskscreen_QueueWorker:stop() end
 
----@class riskscreen.JournalOptions
----@field record? boolean
----@field key? string
----@field sync? number|false seconds
----@field max_size? integer bytes
----@field buffer? integer lines
----@field lock_timeout? number seconds
----@field on_failure? fun(err: riskscreen.Error)
----@field clock? fun(): number
----@field sleep? fun(seconds: number)
-local riskscreen_JournalOptions = {}
-
----@class riskscreen.Journal
-local riskscreen_Journal = {}
-
 ---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
@@ -1304,6 +1289,21 @@ local riskscreen_JournalFault = {}
 ---@field problem? string why the decision cannot be made again
 local riskscreen_ReplayRow = {}
 
+---@class riskscreen.JournalOptions
+---@field record? boolean
+---@field key? string
+---@field sync? number|false seconds
+---@field max_size? integer bytes
+---@field buffer? integer lines
+---@field lock_timeout? number seconds
+---@field on_failure? fun(err: riskscreen.Error)
+---@field clock? fun(): number
+---@field sleep? fun(seconds: number)
+local riskscreen_JournalOptions = {}
+
+---@class riskscreen.Journal
+local riskscreen_Journal = {}
+
 ---A journal in a file of JSON lines.
 ---@param path string
 ---@param options? riskscreen.JournalOptions
@@ -1375,24 +1375,6 @@ function riskscreen_Journal:stats() end
 ---@return riskscreen.Error|nil err
 function riskscreen_Journal:close() end
 
----@class riskscreen.WatchRequest
----@field source string|any[]|fun(): (fun(): any)
----@field network? any
----@field store riskscreen.Store
----@field name? string
----@field every? number seconds
----@field rate? number screenings a second
----@field daily_cap? integer
----@field policy? riskscreen.Policy
----@field include? riskscreen.LookupName[]
----@field on_change? fun(change: riskscreen.Change): any, any
----@field webhook? { url: string, secret: string, timeout?: number }
----@field on_failure? fun(message: string)
-local riskscreen_WatchRequest = {}
-
----@class riskscreen.Watch
-local riskscreen_Watch = {}
-
 ---@class riskscreen.WatchSummary
 ---@field screened integer
 ---@field changed integer
@@ -1416,6 +1398,24 @@ local riskscreen_WatchSummary = {}
 ---@field test? boolean a test of the receiver: no address was screened
 local riskscreen_Change = {}
 
+---@class riskscreen.WatchRequest
+---@field source string|any[]|fun(): (fun(): any)
+---@field network? any
+---@field store riskscreen.Store
+---@field name? string
+---@field every? number seconds
+---@field rate? number screenings a second
+---@field daily_cap? integer
+---@field policy? riskscreen.Policy
+---@field include? riskscreen.LookupName[]
+---@field on_change? fun(change: riskscreen.Change): any, any
+---@field webhook? { url: string, secret: string, timeout?: number }
+---@field on_failure? fun(message: string)
+local riskscreen_WatchRequest = {}
+
+---@class riskscreen.Watch
+local riskscreen_Watch = {}
+
 ---Screens every address once, as fast as `rate` allows, and delivers the changes. A cycle that was interrupted goes on where it ended. For a timer such as cron.
 ---@return riskscreen.WatchSummary|nil summary
 ---@return riskscreen.Error|nil err the source or the store failed, or another process watches
@@ -1435,19 +1435,19 @@ function riskscreen_Watch:stop() end
 ---@return string|nil problem of a receiver that did not take it
 function riskscreen_Watch:test() end
 
----@class riskscreen.ReportRequest
----@field input string|file*|(string|file*)[] files of decisions: paths, or open files
----@field output string|file* the page: a path that is replaced when the page is complete, or an open file
----@field title? string of the page
----@field time? number Unix seconds at which the page is made, now by default
-local riskscreen_ReportRequest = {}
-
 ---@class riskscreen.ReportSummary
 ---@field rows integer
 ---@field actions table<riskscreen.Action, integer>
 ---@field unreadable integer lines that are not counted
 ---@field notes string[] the faults of the input, as the page shows them
 local riskscreen_ReportSummary = {}
+
+---@class riskscreen.ReportRequest
+---@field input string|file*|(string|file*)[] files of decisions: paths, or open files
+---@field output string|file* the page: a path that is replaced when the page is complete, or an open file
+---@field title? string of the page
+---@field time? number Unix seconds at which the page is made, now by default
+local riskscreen_ReportRequest = {}
 
 ---Writes the report of decisions. The input may be as large as the page may be: a million rows.
 ---@param request riskscreen.ReportRequest
@@ -1510,13 +1510,13 @@ function riskscreen.explore.run(program, options) end
 ---@return riskscreen.explore.Finding|nil finding
 function riskscreen.explore.replay(program, schedule, options) end
 
----@class riskscreen.nginx.Gate
-local riskscreen_nginx_Gate = {}
-
 ---@class riskscreen.nginx.GateRequest the address, and any option of a location
 ---@field address? table
 ---@field network? table
 local riskscreen_nginx_GateRequest = {}
+
+---@class riskscreen.nginx.Gate
+local riskscreen_nginx_Gate = {}
 
 ---Decides about the request that is served. The request goes on, or ends here with the location's answer. The address is the table's `address`; without a table, the gate's own sources are read.
 ---@param request? riskscreen.nginx.GateRequest
@@ -1584,9 +1584,6 @@ riskscreen.sandbox.scenarios = nil
 ---@type table the sandbox's own paths, for the option `endpoints`
 riskscreen.sandbox.endpoints = nil
 
----@class riskscreen.sandbox.Service
-local riskscreen_sandbox_Service = {}
-
 ---@class riskscreen.sandbox.HttpServer
 ---@field url string
 ---@field access_key? string the default key, if the service knows it
@@ -1594,12 +1591,14 @@ local riskscreen_sandbox_Service = {}
 ---@field service riskscreen.sandbox.Service
 local riskscreen_sandbox_HttpServer = {}
 
----@class riskscreen.sandbox.Scenario
----@field name string
----@field address string
----@field network string a network under which the address makes sense; the answer is the same under any other
----@field what string the answer, for people
-local riskscreen_sandbox_Scenario = {}
+---@class riskscreen.sandbox.Seen a request in the log, without its key
+---@field method string
+---@field target string
+---@field operation? string
+---@field parameters? table
+---@field status integer
+---@field fault? string the kind of its fault
+local riskscreen_sandbox_Seen = {}
 
 ---@class riskscreen.sandbox.Fault
 ---@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"duplicate"|"html"|"empty"
@@ -1623,14 +1622,15 @@ local riskscreen_sandbox_Fault = {}
 ---@field count? integer the number of transactions (default all)
 local riskscreen_sandbox_Delivery = {}
 
----@class riskscreen.sandbox.Seen a request in the log, without its key
----@field method string
----@field target string
----@field operation? string
----@field parameters? table
----@field status integer
----@field fault? string the kind of its fault
-local riskscreen_sandbox_Seen = {}
+---@class riskscreen.sandbox.Service
+local riskscreen_sandbox_Service = {}
+
+---@class riskscreen.sandbox.Scenario
+---@field name string
+---@field address string
+---@field network string a network under which the address makes sense; the answer is the same under any other
+---@field what string the answer, for people
+local riskscreen_sandbox_Scenario = {}
 
 ---A client of a service in the same process, without a socket.
 ---@param options? table a client's options, the settings of a service (or `service`, an existing one), and `sleep`, a function for every wait of the service and the client (default: they really wait). With an `inbox` the service delivers its webhooks into it.

@@ -42,45 +42,29 @@ local tables = require "riskscreen.util.tables"
 ---@field page? integer of a list: the page at which the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]
-local kinds = {
-  { kind = "invalid_argument", retryable = false, doc = "A parameter's value is wrong; nothing was sent." },
-  {
-    kind = "unsupported",
-    retryable = false,
-    doc = "The interface does not publish something that this needs, or the runtime lacks it.",
-  },
-  { kind = "network", retryable = true, doc = "No connection, or a broken one." },
-  { kind = "timeout", retryable = true, doc = "No complete answer in time." },
-  { kind = "tls", retryable = false, doc = "The server's certificate or its TLS is not trusted." },
-  { kind = "unauthorized", retryable = false, doc = "The service refused the access key (401)." },
-  {
-    kind = "rate_limited",
-    retryable = true,
-    doc = "The rate limit is reached or the quota exceeded (429), or `rate_limit` allowed no request in time.",
-  },
-  { kind = "bad_request", retryable = false, doc = "The service found the request invalid (400)." },
-  { kind = "server", retryable = true, doc = "The service failed (5xx)." },
-  { kind = "http", retryable = false, doc = "A status that the service does not send: a proxy's 403, a redirect." },
-  { kind = "api", retryable = false, doc = "The service reports that the operation failed; `code` is its code." },
-  {
-    kind = "protocol",
-    retryable = false,
-    doc = "The answer is malformed, contradicts itself, or is about something else.",
-  },
-  { kind = "circuit_open", retryable = true, doc = "Not sent, because the service has been failing." },
-  { kind = "cancelled", retryable = false, doc = "The caller cancelled the call or closed the client." },
-  { kind = "list", retryable = false, doc = "A local list forbids it, or cannot be read; nothing was sent." },
-  {
-    kind = "storage",
-    retryable = false,
-    doc = "A store, a journal or Redis cannot be read or written; `reason` says why.",
-  },
-}
+local kinds, by_kind = {}, {}
 
-local by_kind = {}
-for _, entry in ipairs(kinds) do
-  by_kind[entry.kind] = entry
+local function add(name, retryable, doc)
+  by_kind[name] = { kind = name, retryable = retryable, doc = doc }
+  table.insert(kinds, by_kind[name])
 end
+
+add("invalid_argument", false, "A parameter's value is wrong; nothing was sent.")
+add("unsupported", false, "The interface does not publish something that this needs, or the runtime lacks it.")
+add("network", true, "No connection, or a broken one.")
+add("timeout", true, "No complete answer in time.")
+add("tls", false, "The server's certificate or its TLS is not trusted.")
+add("unauthorized", false, "The service refused the access key (401).")
+add("rate_limited", true, "The rate limit or the quota is exceeded (429), or `rate_limit` allowed no request in time.")
+add("bad_request", false, "The service found the request invalid (400).")
+add("server", true, "The service failed (5xx).")
+add("http", false, "A status that the service does not send: a proxy's 403, a redirect.")
+add("api", false, "The service reports that the operation failed; `code` is its code.")
+add("protocol", false, "The answer is malformed, contradicts itself, or is about something else.")
+add("circuit_open", true, "Not sent, because the service has been failing.")
+add("cancelled", false, "The caller cancelled the call or closed the client.")
+add("list", false, "A local list forbids it, or cannot be read; nothing was sent.")
+add("storage", false, "A store, a journal or Redis cannot be read or written; `reason` says why.")
 
 local Error = {}
 Error.__index = Error
@@ -111,15 +95,8 @@ function M.new(kind, message, fields)
 end
 
 -- Failures that had no effect at the service, whether or not the request reached it.
-local refusals = {
-  invalid_argument = true,
-  unsupported = true,
-  unauthorized = true,
-  rate_limited = true,
-  bad_request = true,
-  api = true,
-  circuit_open = true,
-}
+local refusals =
+  tables.set { "invalid_argument", "unsupported", "unauthorized", "rate_limited", "bad_request", "api", "circuit_open" }
 
 ---Whether a failed request may have taken effect: it may have been sent, and no answer refuses it without contradicting
 ---itself.

@@ -9,15 +9,11 @@ local policy = require "riskscreen.policy"
 local runtime = require "riskscreen.runtime"
 local version = require "riskscreen.version"
 
--- Functions of modules that are loaded when they are first named.
-local functions = {
-  map = { module = "riskscreen.client.map", name = "map" },
-  score_policy = { module = "riskscreen.policy.score", name = "new" },
-  watch = { module = "riskscreen.watch", name = "new" },
-}
-
--- Modules that are loaded when they are first named: few programs need them.
+-- Modules that are loaded when they are first named, because few programs need them; of some, one function.
 local modules = {
+  map = "riskscreen.client.map",
+  score_policy = "riskscreen.policy.score",
+  watch = "riskscreen.watch",
   explore = "riskscreen.explore",
   report = "riskscreen.report",
   sandbox = "riskscreen.sandbox",
@@ -30,6 +26,8 @@ local modules = {
   lists = "riskscreen.lists",
   redis = "riskscreen.redis",
 }
+
+local functions = { map = "map", score_policy = "new", watch = "new" }
 
 local M = {
   _VERSION = version,
@@ -46,16 +44,14 @@ local M = {
 
 return setmetatable(M, {
   __index = function(self, name)
-    local late = functions[name]
-    local module = late and late.module or modules[name]
-    if not module then
+    if not modules[name] then
       return nil
     end
-    local found, value = pcall(require, module)
+    local found, value = pcall(require, modules[name])
     if not found then
       error(require("riskscreen.util.missing").explain(value) or value, 2)
     end
-    value = late and value[late.name] or value
+    value = functions[name] and value[functions[name]] or value
     rawset(self, name, value)
     return value
   end,

@@ -1,4 +1,6 @@
 -- Reads the LuaCATS annotations of Lua files: functions, classes and aliases, for tools/generate.lua.
+local tables = require "riskscreen.util.tables"
+
 local M = {}
 
 -- The end of one type without alternatives, which begins at a position.
@@ -132,6 +134,33 @@ function M.read(index, file)
       lines = {}
     end
   end
+end
+
+---A class, and its public fields: those of the names, or all.
+---@param index annotations.Index
+---@param name string
+---@param public? string[]
+---@return table class
+---@return table[] fields
+function M.class(index, name, public)
+  local class = index.classes[name] or error("there is no class " .. name)
+  local is_public, fields = public and tables.set(public), {}
+  for _, field in ipairs(class.fields) do
+    fields[#fields + 1] = (not is_public or is_public[field.name]) and field or nil
+  end
+  return class, fields
+end
+
+---The arguments of a function, as its declaration has them.
+---@param entry surface.Function
+---@param item table
+---@return string
+function M.arguments(entry, item)
+  local names = entry.operation and { "parameters", "options" } or tables.pluck(item.params, "name")
+  if item.arguments:find "%.%.%." and names[#names] ~= "..." then
+    names[#names + 1] = "..."
+  end
+  return table.concat(names, ", ")
 end
 
 ---@return annotations.Index

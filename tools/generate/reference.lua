@@ -3,6 +3,7 @@ local annotations = require "generate.annotations"
 local enums = require "riskscreen.interface.enums"
 local markdown = require "generate.markdown"
 local operations = require "riskscreen.interface.operations"
+local tables = require "riskscreen.util.tables"
 
 local INTRODUCTION = [[
 After reading this page you know every method, its parameters and its results. `tools/generate.lua` writes it from the
@@ -104,12 +105,8 @@ local function operation_entry(operation)
 end
 
 local function enumerations()
-  local parts, names = { "## Enumerations" }, {}
-  for name in pairs(enums.values) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  for _, name in ipairs(names) do
+  local parts = { "## Enumerations" }
+  for _, name in ipairs(tables.sorted_keys(enums.values)) do
     parts[#parts + 1] = ("### %s"):format(name)
     parts[#parts + 1] = "`" .. table.concat(enums.values[name], "`, `") .. "`"
   end
@@ -130,7 +127,7 @@ local pages = {
   ["riskscreen.nginx.GateOptions"] = "nginx.md#options-of-a-gate",
   ["riskscreen.nginx.InboxOptions"] = "nginx-library.md#options-of-the-inbox",
   ["riskscreen.sandbox.Fault"] = "sandbox.md#faults",
-  ["riskscreen.sandbox.Manner"] = "sandbox.md#webhooks",
+  ["riskscreen.sandbox.Delivery"] = "sandbox.md#webhooks",
 }
 
 -- A type as code, with a link to the description of the one object that it names.
@@ -164,17 +161,8 @@ end
 
 local function function_entry(index, entry, described)
   local item = annotations.find(index, entry.source, entry.file)
-  local names = {}
-  for _, param in ipairs(item.params) do
-    names[#names + 1] = param.name
-  end
-  if item.arguments:find "%.%.%." and names[#names] ~= "..." then
-    names[#names + 1] = "…"
-  end
-  if entry.operation then
-    names = { "parameters", "options" }
-  end
-  local parts = { ("### `%s(%s)`"):format(entry.name, table.concat(names, ", ")), item.doc ~= "" and item.doc or nil }
+  local arguments = annotations.arguments(entry, item):gsub("%.%.%.", "…")
+  local parts = { ("### `%s(%s)`"):format(entry.name, arguments), item.doc ~= "" and item.doc or nil }
   if entry.operation then
     parts[#parts + 1] =
       "The parameters are those of `client.kyt:submit`, the options those of a [call](options.md#call)."
@@ -188,17 +176,11 @@ local function function_entry(index, entry, described)
 end
 
 local function object_entry(index, object, described)
-  local class = index.classes[object.class] or error("there is no class " .. object.class)
-  local public = {}
-  for _, name in ipairs(object.fields or {}) do
-    public[name] = true
-  end
+  local class, fields = annotations.class(index, object.class, object.fields)
   local rows = {}
-  for _, field in ipairs(class.fields) do
-    if not object.fields or public[field.name] then
-      local optional = field.optional and "optional" or ""
-      rows[#rows + 1] = { "`" .. field.name .. "`", linked(field.type, described), optional, field.doc }
-    end
+  for position, field in ipairs(fields) do
+    local optional = field.optional and "optional" or ""
+    rows[position] = { "`" .. field.name .. "`", linked(field.type, described), optional, field.doc }
   end
   if not rows[1] then
     return nil

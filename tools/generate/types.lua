@@ -2,6 +2,7 @@
 local annotations = require "generate.annotations"
 local enums = require "riskscreen.interface.enums"
 local operations = require "riskscreen.interface.operations"
+local tables = require "riskscreen.util.tables"
 
 local M = {}
 
@@ -11,15 +12,6 @@ local function literal_union(values)
     quoted[index] = '"' .. value .. '"'
   end
   return table.concat(quoted, "|")
-end
-
-local function sorted_keys(map)
-  local keys = {}
-  for key in pairs(map) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  return keys
 end
 
 local lua_types = { map = "table<string, any>", object = "table", date = "string", any = "any" }
@@ -51,36 +43,6 @@ local function option_class(class, specs)
   return table.concat(lines, "\n")
 end
 
--- The variable of a stub: "client.kyt:screen" belongs to "riskscreen_kyt".
-local receivers = {
-  ["client"] = "riskscreen_Client",
-  ["client.kyt"] = "riskscreen_kyt",
-  ["transaction"] = "riskscreen_Transaction",
-  ["run"] = "riskscreen_Run",
-  ["policy"] = "riskscreen_Policy",
-  ["score_policy"] = "riskscreen_ScorePolicy",
-  ["task"] = "riskscreen_Task",
-  ["riskscreen.loop"] = "riskscreen_Loop",
-  ["inbox"] = "riskscreen_Inbox",
-  ["listener"] = "riskscreen_InboxListener",
-  ["gate"] = "riskscreen_nginx_Gate",
-  ["gates"] = "gates",
-  ["inboxes"] = "inboxes",
-  ["journal"] = "riskscreen_Journal",
-  ["watch"] = "riskscreen_Watch",
-  ["redis"] = "riskscreen_Redis",
-  ["queue"] = "riskscreen_Queue",
-  ["worker"] = "riskscreen_QueueWorker",
-  ["store"] = "riskscreen_Store",
-  ["space"] = "riskscreen_StoreSpace",
-  ["service"] = "riskscreen_sandbox_Service",
-}
-
-local function stub_name(name)
-  local receiver, separator, method = name:match "^(.*)([.:])([%w_]+)$"
-  return (receivers[receiver] or receiver) .. separator .. method
-end
-
 local function add_doc(lines, text)
   if text ~= "" then
     lines[#lines + 1] = "---" .. text
@@ -93,39 +55,29 @@ end
 
 local function function_stub(index, entry)
   local item = annotations.find(index, entry.source, entry.file)
-  local lines, names = {}, {}
+  local lines = {}
   add_doc(lines, item.doc)
   if entry.operation then
-    names = { "parameters", "options" }
     lines[#lines + 1] = "---@param parameters " .. parameters_type(operations.by_name[entry.operation])
     lines[#lines + 1] = "---@param options? riskscreen.CallOptions"
   end
   for _, param in ipairs(entry.operation and {} or item.params) do
-    names[#names + 1] = param.name
     lines[#lines + 1] = ("---@param %s%s %s %s"):format(param.name, param.optional and "?" or "", param.type, param.doc)
-  end
-  if item.arguments:find "%.%.%." and names[#names] ~= "..." then
-    names[#names + 1] = "..."
   end
   for _, result in ipairs(item.returns) do
     lines[#lines + 1] = ("---@return %s %s"):format(result.type, result.doc)
   end
-  lines[#lines + 1] = ("function %s(%s) end"):format(stub_name(entry.name), table.concat(names, ", "))
+  local name = entry.receiver and entry.receiver .. entry.name:match "[.:][%w_]+$" or entry.name
+  lines[#lines + 1] = ("function %s(%s) end"):format(name, annotations.arguments(entry, item))
   return table.concat(lines, "\n")
 end
 
 local function class_of(index, object)
-  local class = index.classes[object.class] or error("there is no class " .. object.class)
-  local public = {}
-  for _, name in ipairs(object.fields or {}) do
-    public[name] = true
-  end
+  local class, fields = annotations.class(index, object.class, object.fields)
   local lines = { "---@class " .. class.name .. (class.doc ~= "" and " " .. class.doc or "") }
-  for _, field in ipairs(class.fields) do
-    if not object.fields or public[field.name] then
-      local mark = field.optional and "?" or ""
-      lines[#lines + 1] = ("---@field %s%s %s %s"):format(field.name, mark, field.type, field.doc)
-    end
+  for _, field in ipairs(fields) do
+    local mark = field.optional and "?" or ""
+    lines[#lines + 1] = ("---@field %s%s %s %s"):format(field.name, mark, field.type, field.doc)
   end
   lines[#lines + 1] = ("local %s = {}"):format((class.name:gsub("%.", "_")))
   return table.concat(lines, "\n")
@@ -183,7 +135,7 @@ local function operation_parts(add)
     end
   end
   local fields = { "---@class riskscreen.Client" }
-  for _, name in ipairs(sorted_keys(seen)) do
+  for _, name in ipairs(tables.sorted_keys(seen)) do
     fields[#fields + 1] = ("---@field %s riskscreen.%s"):format(name, name)
   end
   fields[#fields + 1] = "local riskscreen_Client = {}"
@@ -232,10 +184,10 @@ function M.files(index, surface, option_classes)
     "riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, riskscreen.queue = {}, {}, {}, {}, {}",
     "riskscreen.explore = {}",
   }, "\n"))
-  for _, name in ipairs(sorted_keys(enums.values)) do
+  for _, name in ipairs(tables.sorted_keys(enums.values)) do
     add("---@alias riskscreen." .. name .. " " .. literal_union(enums.values[name]))
   end
-  for _, name in ipairs(sorted_keys(index.aliases)) do
+  for _, name in ipairs(tables.sorted_keys(index.aliases)) do
     if name:find "^riskscreen%.%w+$" and index.aliases[name] ~= "" then
       add("---@alias " .. name .. " " .. index.aliases[name])
     end

@@ -219,7 +219,7 @@ end
 ---@return riskscreen.Option
 function M.text(name, form, doc, default)
   return M.checked(name, "string", function(value)
-    if not value:find(form.pattern) then
+    if type(value) == "string" and not value:find(form.pattern) then
       return nil, form.reason
     end
     return value

@@ -7,6 +7,7 @@ local DEFAULT_PORT = 6379
 local DEFAULT_SENTINEL_PORT = 26379
 local LONGEST_PATH = 107 -- bytes, of the address of a Unix socket
 local MIB = 1024 * 1024
+local NOT_EMPTY = build.forms.not_empty
 
 local WANTED = "must be a URL such as redis://host:6379/0, rediss://host or unix:/path (%s)"
 
@@ -63,11 +64,10 @@ local function url(value)
   }
 end
 
-local function password(value)
-  if value == "" then
-    return nil, "must not be empty"
-  end
-  return value
+local function password(doc)
+  local option = build.text("password", NOT_EMPTY, doc)
+  option.type = "string|function"
+  return option
 end
 
 local function sentinel_hosts(value)
@@ -93,21 +93,16 @@ return {
       .. "host is not used. In a password `@` is `%40`.",
     url "redis://127.0.0.1:6379"
   ),
-  build.checked("username", "string", password, "User of Redis' ACL; by default the one of the URL."),
-  build.checked(
-    "password",
-    "string|function",
-    password,
-    "The password, or a function that returns it before each connection; by default the one of the URL."
-  ),
+  build.text("username", NOT_EMPTY, "User of Redis' ACL; by default the one of the URL."),
+  password "The password, or a function that returns it before each connection; by default the one of the URL.",
   build.seconds("timeout", 1, "Time limit of a command, without connecting."),
   build.seconds("connect_timeout", 1, "Time limit of connecting to one server."),
   build.text("ca_file", build.forms.file, "PEM file of the trusted authorities for `rediss://`."),
   build.group("sentinels", {
     build.required(build.checked("hosts", "table", sentinel_hosts, "Texts such as `host:26379`.")),
-    build.required(build.checked("name", "string", password, "Name of the master that the Sentinels watch.")),
-    build.checked("username", "string", password, "User of the Sentinels' ACL."),
-    build.checked("password", "string|function", password, "Password of the Sentinels."),
+    build.required(build.text("name", NOT_EMPTY, "Name of the master that the Sentinels watch.")),
+    build.text("username", NOT_EMPTY, "User of the Sentinels' ACL."),
+    password "Password of the Sentinels.",
   }, "The Sentinels to ask for the master."),
   build.checked(
     "prefix",

@@ -20,11 +20,8 @@ local tables = require "riskscreen.util.tables"
 ---@field not_offered? table<riskscreen.LookupName, boolean> the service does not offer it for the network
 
 local function lookup(name, operation_name)
-  local operation, networks = operations.by_name[operation_name], nil
-  for _, parameter in ipairs(operation.parameters) do
-    networks = parameter.name == "network" and parameter.enum or networks
-  end
-  return { name = name, operation = operation, networks = networks }
+  local operation = operations.by_name[operation_name]
+  return { name = name, operation = operation, networks = operation.lookup }
 end
 
 local M = {

@@ -37,27 +37,29 @@ local chain_names = {
 
 local M = {}
 
--- The first fields of every record about an address.
-local function new_record(context, verdict, address, network)
+-- The verdict about an address, and the first fields of every record about it.
+local function verdict_and_record(context, address, network)
+  local verdict = address_data.verdict(address, network, context.answers)
   local answer = verdict.answer or {}
-  return {
-    time = math.floor(context.now * 1000),
-    address = answer.address or address,
-    network = answer.network or network,
-    whitelist = verdict.whitelist or context.account.whitelist:find(address, network) ~= nil,
-  }
+  return verdict,
+    {
+      time = math.floor(context.now * 1000),
+      address = answer.address or address,
+      network = answer.network or network,
+      whitelist = verdict.whitelist or context.account.whitelist:find(address, network) ~= nil,
+    }
 end
 
-local function entity_record(context, verdict, address, network)
-  local record = new_record(context, verdict, address, network)
+-- The record of an address's entity, and whether a bulk answer leaves it out.
+local function entity_record(context, address, network)
+  local verdict, record = verdict_and_record(context, address, network)
   record.contract = verdict.contract or false
   record.entity = verdict.entity
-  return record
+  return record, verdict.answer and verdict.answer.omit
 end
 
 function M.getAddressEntity(context, parameters)
-  local verdict = address_data.verdict(parameters.address, parameters.network, context.answers)
-  return { data = entity_record(context, verdict, parameters.address, parameters.network) }
+  return { data = (entity_record(context, parameters.address, parameters.network)) }
 end
 
 -- An address that is asked for twice is answered once.
@@ -65,9 +67,9 @@ function M.listAddressEntities(context, parameters)
   local data, seen = json.empty_array(), {}
   for _, address in ipairs(parameters.addresses) do
     local canonical = canonical_address(address, parameters.network)
-    local verdict = address_data.verdict(address, parameters.network, context.answers)
-    if not seen[canonical] and not (verdict.answer and verdict.answer.omit) then
-      data[#data + 1] = entity_record(context, verdict, address, parameters.network)
+    local record, is_omitted = entity_record(context, address, parameters.network)
+    if not seen[canonical] and not is_omitted then
+      data[#data + 1] = record
     end
     seen[canonical] = true
   end
@@ -79,8 +81,7 @@ local function user_defined(risk)
 end
 
 function M.getAddressRisk(context, parameters)
-  local verdict = address_data.verdict(parameters.address, parameters.network, context.answers)
-  local record = new_record(context, verdict, parameters.address, parameters.network)
+  local verdict, record = verdict_and_record(context, parameters.address, parameters.network)
   local entry = context.account.blacklist:find(parameters.address, parameters.network)
   record.risks = address_data.array(entry and type(verdict.risks) ~= "table" and {} or verdict.risks)
   if entry then

@@ -13,19 +13,10 @@ local packages = {
 }
 
 -- The rooms of this library's folders, but for those of the room `library`. cmake/rooms.cmake has them all.
-local rooms = {
-  sandbox = "sandbox",
-  store = "durable",
-  journal = "durable",
-  queue = "durable",
-  watch = "durable",
-  webhook = "durable",
-  redis = "durable",
-  nginx = "gate",
-  cli = "command",
-  explore = "command",
-  report = "command",
-}
+local rooms = { sandbox = "sandbox", nginx = "gate", cli = "command", explore = "command", report = "command" }
+for _, folder in ipairs { "store", "journal", "queue", "watch", "webhook", "redis" } do
+  rooms[folder] = "durable"
+end
 
 local built_with = {
   ["riskscreen.hiredis"] = "libhiredis-dev",

@@ -272,10 +272,6 @@ function M.sequence_length(value)
   if M.inherits(value) then
     return nil
   end
-  local first = next(value)
-  if first == 1 and next(value, first) == nil then
-    return 1
-  end
   local count, last = 0, 0
   for key in pairs(value) do
     if type(key) ~= "number" or key < 1 or key ~= math.floor(key) then
