@@ -319,7 +319,7 @@ describe("the journal of a gate", function()
     nginx.wait_for("nginx to end", function()
       return not running.nginx:master()
     end)
-    local expected = "%[error%][^\n]*No such file or directory; of this worker 0 decisions wait, and 2 are lost"
+    local expected = "%[error%][^\n]*No such file or directory; decisions of this worker: 0 waiting, 2 lost"
     assert.matches(expected, running.nginx:log())
     local ending = running
     running = nil
@@ -336,7 +336,10 @@ describe("the journal of a gate", function()
     nginx.wait_for("a warning", function()
       return running.nginx:log():find("No such file or directory", 1, true)
     end)
-    assert.matches("%[error%][^\n]*No such file or directory; of this worker", running.nginx:log())
+    assert.matches(
+      "%[error%][^\n]*No such file or directory; decisions of this worker: %d+ waiting, %d+ lost",
+      running.nginx:log()
+    )
     assert.matches("journal_lines_total{[^}]*lost[^}]*} [1-9]", running.get("/metrics").body)
     assert.matches("journal_lines_total{[^}]*failed[^}]*} [1-9]", running.get("/metrics").body)
     local ending = running

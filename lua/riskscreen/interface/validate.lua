@@ -183,7 +183,7 @@ function checkers.array(spec, value, path, extend)
   elseif count == 0 and not spec.may_be_empty then
     return problem(path, path .. " must hold at least 1 item")
   elseif spec.max_items and count > spec.max_items then
-    return problem(path, ("%s must hold at most %d items (got %d)"):format(path, spec.max_items, count))
+    return problem(path, ("%s must hold at most %s (got %d)"):format(path, text.count(spec.max_items, "item"), count))
   end
   local copy = count == 0 and json.empty_array() or {}
   for index = 1, count do

@@ -79,7 +79,7 @@ local function alarm(self, total, failure, waiting)
   local reason = failure.reason or "other"
   if ngx.now() >= (self.alarm_at[reason] or 0) then
     self.alarm_at[reason] = ngx.now() + ALARM_EVERY
-    local figures = "; of this worker %d decisions wait, and %d are lost"
+    local figures = "; decisions of this worker: %d waiting, %d lost"
     ngx.log(ngx.ERR, "riskscreen: ", tostring(failure), figures:format(waiting, self.lost))
   end
 end

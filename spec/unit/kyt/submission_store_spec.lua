@@ -267,6 +267,15 @@ describe("a client with a store", function()
     assert.same({ "r2" }, kept_of(client))
   end)
 
+  it("submits a transaction once, however its hash is written", function()
+    local client, requests = start(submitted)
+    for _, hash in ipairs { "0xabc", "0XABC", "abc", "aBC" } do
+      local transaction = assert(client.kyt:submit { network = "eth", hash = hash, direction = "in" })
+      assert.equal("r1", transaction.requestId)
+    end
+    assert.equal(1, #requests)
+  end)
+
   it("refuses another transaction with a customId that is kept", function()
     local client = start(submitted)
     client.kyt:submit { network = "eth", hash = "0xabc", direction = "in", customId = "mine" }

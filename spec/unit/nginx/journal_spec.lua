@@ -60,13 +60,13 @@ describe("the journal of a gate that cannot be written", function()
       now = now + 1
     end
     assert.equal(1, #log)
-    assert.matches("^error .*No such file or directory; of this worker 2 decisions wait, and 0 are lost$", log[1])
+    assert.matches("^error .*No such file or directory; decisions of this worker: 2 waiting, 0 lost$", log[1])
     assert.same({ failed = 60 }, counts)
     record(3)
     assert.equal(3, counts.lost)
-    assert.matches("the buffer of 2 lines is full; of this worker 2 decisions wait, and 1 are lost$", log[2])
+    assert.matches("the buffer of 2 lines is full; decisions of this worker: 2 waiting, 1 lost$", log[2])
     tick()
-    assert.matches("No such file or directory; of this worker 2 decisions wait, and 3 are lost$", log[3])
+    assert.matches("No such file or directory; decisions of this worker: 2 waiting, 3 lost$", log[3])
     assert.equal(3, #log)
   end)
 

@@ -37,6 +37,21 @@ describe_if("programs that share an inbox in Redis", function()
     assert.same({ "waits", "42 webhook" }, run("await", "r1"))
   end)
 
+  it("give an event to one that does not wait at all", function()
+    local store = assert(riskscreen.store.redis(server.url))
+    local client = riskscreen.new {
+      transport = function()
+        error "nothing is to be sent"
+      end,
+      access_key = "key-of-the-shared-events",
+      inbox = riskscreen.webhook.inbox { accept_unauthenticated = true, store = store, account = "specs" },
+    }
+    assert.equal("timeout", select(2, client.kyt:await("r1", { timeout = 0 })).kind)
+    run("deliver", "w1", "r1")
+    assert.equal("42", assert(client.kyt:await("r1", { timeout = 0 })).maxScore)
+    store:close()
+  end)
+
   it("handle an event once", function()
     assert.same({ "handled w1", "200" }, run("deliver", "w1", "r1"))
     assert.same({ "200" }, run("deliver", "w1", "r1"))

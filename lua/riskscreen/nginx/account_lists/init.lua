@@ -5,7 +5,7 @@ local index = require "riskscreen.lists.index"
 local items = require "riskscreen.nginx.account_lists.items"
 local leases = require "riskscreen.nginx.lease"
 local runtime = require "riskscreen.runtime"
-local show = require("riskscreen.util.text").show
+local text = require "riskscreen.util.text"
 local stores = require "riskscreen.nginx.account_lists.store"
 local tables = require "riskscreen.util.tables"
 
@@ -160,7 +160,7 @@ end
 -- A misspelt item of the blacklist guards nothing. It is logged again only when the items change.
 local function report_invalid(self, invalid)
   local message = invalid[1] ~= nil
-    and ("%d items of the lists are no address, such as %s"):format(#invalid, show(invalid[1]))
+    and ("the lists have %s without an address, such as %s"):format(text.count(#invalid, "item"), text.show(invalid[1]))
   if message and message ~= self.reported then
     self.settings.log(message)
   end

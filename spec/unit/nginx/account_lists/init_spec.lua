@@ -408,7 +408,7 @@ describe("a refresh", function()
     refresh()
     refresh()
     assert.equal(1, #log)
-    assert.equal("3 items of the lists are no address, such as '" .. ONE:sub(1, -2) .. "'", log[1])
+    assert.equal("the lists have 3 items without an address, such as '" .. ONE:sub(1, -2) .. "'", log[1])
     assert.equal(3, worker:facts().invalid)
     table.remove(service.blacklist)
     refresh()
@@ -558,6 +558,20 @@ describe("lists of which the dict has lost an entry", function()
     refresh()
   end)
 
+  -- Writes of one entry fail, for lack of room.
+  local function refuse(pattern)
+    local write = dict.set
+    dict.set = function(self, key, ...)
+      if key:find(pattern) then
+        return false, "no memory", false
+      end
+      return write(self, key, ...)
+    end
+    return function()
+      dict.set = write
+    end
+  end
+
   it("let no address pass when the last generation is unknown", function()
     dict:evict ":state$"
     assert.is_nil(action(OTHER))
@@ -577,19 +591,31 @@ describe("lists of which the dict has lost an entry", function()
 
   it("let no address pass that was on the blacklist of an incomplete refresh", function()
     service.blacklist = { { address = OTHER, risks = medium() }, { address = TRON, risks = high "scam" } }
-    local before_writing = dict.set
-    dict.set = function(self, key, ...)
-      if key:find ":state$" then
-        return false, "no memory", false
-      end
-      return before_writing(self, key, ...)
-    end
+    refuse ":state$"
     refresh()
     assert.truthy(log[1]:find("no room", 1, true))
     assert.is_nil(action(OTHER))
     dict:evict "%*:0x"
     assert.is_nil(action(OTHER))
     assert.equal("block", action(TRON, "tron"))
+  end)
+
+  it("let no address pass that only an incomplete refresh has put on the whitelist", function()
+    service.whitelist = { { address = OTHER, chain = "eth" }, { address = TRON, chain = "tron" } }
+    refuse ":state$"
+    refresh()
+    assert.is_nil(action(TRON, "tron"))
+  end)
+
+  it("tell the workers at the next refresh of a change that they were not told of", function()
+    service.whitelist = {}
+    local restore, view = refuse ":changed$", worker:under(policies.new())
+    local known = view:generation()
+    refresh()
+    assert.equal(known, view:generation())
+    restore()
+    refresh()
+    assert.is_not.equal(known, view:generation())
   end)
 
   it("ignore values of another form", function()
