@@ -63,101 +63,102 @@ local function take(state, kind, content)
   end
 end
 
--- What the elements of a file do at their start, with their attributes, and at their end, with their text.
+-- What elements do at their start, with their attributes, and at their end, with their text. The two files have no name
+-- in common among them.
 ---@alias riskscreen.OfacHandler fun(state: riskscreen.OfacState, value: any)
----@type table<string, { start: table<string, riskscreen.OfacHandler>, finish: table<string, riskscreen.OfacHandler> }>
-local roots = { sdnList = { start = {}, finish = {} }, Sanctions = { start = {}, finish = {} } }
+---@type table<string, riskscreen.OfacHandler>, table<string, riskscreen.OfacHandler>
+local starts, finishes = {}, {}
 
-local simple, advanced = roots.sdnList, roots.Sanctions
+-- The elements of sdn.xml.
 
-function simple.start.sdnEntry(state)
+function starts.sdnEntry(state)
   state.party = {}
 end
 
-function simple.start.id(state)
+function starts.id(state)
   state.id = {}
 end
 
-function simple.finish.uid(state, content)
+function finishes.uid(state, content)
   state.party.number = state.party.number or content
 end
 
-function simple.finish.lastName(state, content)
+function finishes.lastName(state, content)
   state.party.name = state.party.name or content
 end
 
-function simple.finish.idType(state, content)
+function finishes.idType(state, content)
   state.id.kind = content
 end
 
-function simple.finish.idNumber(state, content)
+function finishes.idNumber(state, content)
   state.id.number = content
 end
 
-function simple.finish.id(state)
+function finishes.id(state)
   take(state, state.id.kind or "", state.id.number or "")
   state.id = {}
 end
 
-function advanced.start.FeatureType(state, attributes)
+-- The elements of sdn_advanced.xml.
+
+function starts.FeatureType(state, attributes)
   state.id = attributes.ID or ""
 end
 
-function advanced.finish.FeatureType(state, content)
+function finishes.FeatureType(state, content)
   state.kinds[state.id] = content or ""
 end
 
-function advanced.start.DistinctParty(state, attributes)
+function starts.DistinctParty(state, attributes)
   state.party = { number = attributes.FixedRef }
 end
 
 -- The parts of the first documented name.
-function advanced.start.DocumentedName(state)
+function starts.DocumentedName(state)
   state.is_named = state.party.name ~= nil
 end
 
-function advanced.finish.NamePartValue(state, content)
+function finishes.NamePartValue(state, content)
   if not state.is_named and content then
     state.party.name = state.party.name and state.party.name .. " " .. content or content
   end
 end
 
-function advanced.start.Feature(state, attributes)
+function starts.Feature(state, attributes)
   state.kind = state.kinds[attributes.FeatureTypeID or ""]
 end
 
-function advanced.finish.VersionDetail(state, content)
+function finishes.VersionDetail(state, content)
   if state.kind then
     take(state, state.kind, content or "")
   end
 end
 
-function advanced.finish.Feature(state)
+function finishes.Feature(state)
   state.kind = nil
 end
 
 local function new_parser(lxp, state)
-  local handlers
-  local function call(place, name, value)
-    if handlers[place][name] then
-      handlers[place][name](state, value)
-    end
-  end
+  local is_begun
   local function start(_, name, attributes)
     name = name:match "[^:]*$"
-    if not handlers then
-      handlers = roots[name] or error(("its root is <%s>, and not <sdnList> or <Sanctions>"):format(name), 0)
+    if not (is_begun or name == "sdnList" or name == "Sanctions") then
+      error(("its root is <%s>, and not <sdnList> or <Sanctions>"):format(name), 0)
+    elseif starts[name] then
+      starts[name](state, attributes)
     end
-    call("start", name, attributes)
-    state.element, state.content, state.size = name, {}, 0
+    is_begun, state.element, state.content, state.size = true, name, {}, 0
   end
   local function finish(_, name)
     name = name:match "[^:]*$"
-    call("finish", name, state.element == name and table.concat(state.content):match "^%s*(.-)%s*$" or nil)
+    if finishes[name] then
+      finishes[name](state, state.element == name and text.trim(table.concat(state.content)) or nil)
+    end
     state.element = nil
   end
   local function characters(_, content)
-    if handlers.finish[state.element or ""] then
+    if finishes[state.element or ""] then
       state.size = state.size + #content
       if state.size > LONGEST_TEXT then
         error(("an element has more than %d bytes of text"):format(LONGEST_TEXT), 0)

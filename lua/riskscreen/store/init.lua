@@ -38,7 +38,8 @@ local LAST = ("\255"):rep(LONGEST_KEY + 1) -- comes after all keys
 ---changes or none; false: a condition does not hold
 ---@field page fun(self, space: string, from: string, to: string, limit: integer, now: number): string[]|nil,
 ---riskscreen.Error|nil keys and values in turn, in the order of the keys' bytes, the first at `from`, all before `to`
----@field lock fun(self, name: string): fun()|nil, riskscreen.Error|nil the function that releases the lock
+---@field lock fun(self, name: string): fun()|nil, riskscreen.Error|nil the function that releases the lock; nil alone
+---where another holder has it
 ---@field time? fun(self): number|nil, riskscreen.Error|nil seconds since 1970, where the store has a clock of its own
 ---@field close fun(self)
 
@@ -71,24 +72,24 @@ local function text_problem(field, value, longest)
   return message and errors.new("invalid_argument", message, { field = field })
 end
 
-local takes_expected = { replace = true, delete = true }
-local has_value = { put = true, add = true, replace = true, delete = false }
+local KINDS = { "put", "add", "replace", "delete" }
+local is_kind = tables.set(KINDS)
 
 local function change_problem(change)
-  local needed = has_value[change.kind]
-  if needed == nil then
-    local message = "store: kind must be put, add, replace or delete (got " .. text.show(change.kind) .. ")"
-    return errors.new("invalid_argument", message, { field = "kind", allowed = { "put", "add", "replace", "delete" } })
-  elseif change.expected ~= nil and not takes_expected[change.kind] then
+  local kind, ttl, expected = change.kind, change.ttl, change.expected
+  if not is_kind[kind] then
+    local message = "store: kind must be put, add, replace or delete (got " .. text.show(kind) .. ")"
+    return errors.new("invalid_argument", message, { field = "kind", allowed = KINDS })
+  elseif expected ~= nil and (kind == "put" or kind == "add") then
     return errors.new("invalid_argument", "store: expected is of replace and delete alone", { field = "expected" })
-  elseif change.ttl ~= nil and not (type(change.ttl) == "number" and change.ttl > 0) then
-    local message = "store: ttl must be seconds above 0 (got " .. text.show(change.ttl) .. ")"
+  elseif ttl ~= nil and not (type(ttl) == "number" and ttl > 0) then
+    local message = "store: ttl must be seconds above 0 (got " .. text.show(ttl) .. ")"
     return errors.new("invalid_argument", message, { field = "ttl" })
   end
   return text_problem("space", change.space, LONGEST_KEY)
     or text_problem("key", change.key, LONGEST_KEY)
-    or (needed and text_problem("value", change.value, LONGEST_VALUE))
-    or (change.expected ~= nil or change.kind == "replace") and text_problem("expected", change.expected, LONGEST_VALUE)
+    or kind ~= "delete" and text_problem("value", change.value, LONGEST_VALUE)
+    or (expected ~= nil or kind == "replace") and text_problem("expected", expected, LONGEST_VALUE)
     or nil
 end
 
@@ -149,7 +150,12 @@ function Store:lock(name)
   if type(name) ~= "string" or not name:find "^[%w_-]+$" then
     error("store:lock: the name must be of letters, digits, '_' and '-' (got " .. text.show(name) .. ")", 2)
   end
-  return backend_of(self):lock(name)
+  local release, err = backend_of(self):lock(name)
+  if not release and not err then
+    local message = "store: the lock '%s' is held by another program or by this one"
+    err = errors.new("storage", message:format(name), { reason = "locked" })
+  end
+  return release, err
 end
 
 ---Closes the store and releases its locks. Idempotent; later calls raise.

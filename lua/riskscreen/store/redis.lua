@@ -314,10 +314,8 @@ end
 function Redis:lock(name)
   local lock, last = lock_keys(self, name)
   local token, err = run(self, TAKE, { lock, last }, { milliseconds(self.settings.lock_ttl), random.token() })
-  if err then
+  if not token then
     return nil, err
-  elseif not token then
-    return nil, problem("locked", ("the lock '%s' is held by another program or by this one"):format(name))
   end
   locks_of(self)[name] = token
   runtime.defer(keep, self, name, token)

@@ -325,10 +325,8 @@ function Sqlite:lock(name)
       opened_lock:run "BEGIN EXCLUSIVE"
     end))
   end
-  if err and err.reason ~= "busy" then
-    return nil, err
-  elseif not connection then
-    return nil, refused(self.path, "locked", ("the lock '%s' is held by another program or by this one"):format(name))
+  if not connection then
+    return nil, err and err.reason ~= "busy" and err or nil
   end
   self.locks[name] = connection
   return function()

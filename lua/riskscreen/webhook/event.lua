@@ -83,11 +83,9 @@ local M = { MAX_SIZE = MAX_SIZE }
 ---@return riskscreen.WebhookEvent|nil event
 ---@return riskscreen.Error|nil err of kind protocol; `field` is the field at fault
 function M.parse(body, headers)
-  if type(body) ~= "string" then
-    error("webhook.parse: body must be a string (got " .. text.kind(body) .. ")", 2)
-  elseif headers ~= nil and type(headers) ~= "table" then
-    error("webhook.parse: headers must be a table (got " .. text.kind(headers) .. ")", 2)
-  elseif #body > MAX_SIZE then
+  text.expect("webhook.parse: body", body, "string")
+  text.expect("webhook.parse: headers", headers, "table", true)
+  if #body > MAX_SIZE then
     return malformed(("the body is %d bytes long; at most %d are read"):format(#body, MAX_SIZE))
   end
   local encoding = text.lower_names(headers or {})["content-encoding"]
