@@ -1220,7 +1220,6 @@ function riskscreen_QueueWorker:stop() end
 ---@field meta? table<string, string>
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
----@field is_final? boolean nobody changes the decision any more, so that its line may be made later
 local riskscreen_JournalContext = {}
 
 ---@class riskscreen.JournalEntry a decoded line

@@ -34,7 +34,7 @@ local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
 ---@field private settings table
 ---@field private seed? string of the ids
 ---@field private count integer lines that were made here
----@field private buffer table<integer, table|string> lines that wait: their text, or what makes it
+---@field private buffer table<integer, string> lines that wait
 ---@field private first integer the first of them
 ---@field private last integer
 ---@field private counters { written: integer, lost: integer }
@@ -121,16 +121,6 @@ local function write(self, take)
   return true
 end
 
--- The text of a decision, whatever it holds.
-local function body_of(self, entry)
-  local ok, body =
-    pcall(lines.body, entry.decision, entry.context, entry.id, time_text(entry.time), self.settings.record)
-  if ok then
-    return body
-  end
-  return nil, failure_of(body)
-end
-
 ---Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`, and the next
 ---line says how many decisions were lost before it.
 ---@param decision riskscreen.Decision
@@ -142,44 +132,25 @@ function Journal:append(decision, context)
   text.expect("journal:append: decision.reasons", decision.reasons, "table")
   text.expect("journal:append: context", context, "table", true)
   notice_fork(self)
-  local settings = self.settings
-  local entry = { decision = decision, context = context or {}, id = new_id(self), time = settings.clock() }
+  local settings, id = self.settings, new_id(self)
   if settings.buffer and self.last - self.first + 1 >= settings.buffer then
     local message = ("journal: the buffer of %s is full"):format(text.count(settings.buffer, "line"))
     return lose(self, 1, errors.new("storage", message, { reason = "full" }))
   end
-  local line, err = entry, nil
-  if not (settings.buffer and entry.context.is_final) then
-    line, err = body_of(self, entry)
-  end
-  if line and settings.buffer then
+  local ok, body = pcall(lines.body, decision, context or {}, id, time_text(settings.clock()), settings.record)
+  local err = not ok and failure_of(body) or nil
+  if ok and settings.buffer then
     self.last = self.last + 1
-    self.buffer[self.last] = line
-  elseif line then
-    local body = line
-    line, err = write(self, function()
+    self.buffer[self.last] = body
+  elseif ok then
+    ok, err = write(self, function()
       return { body }
     end)
   end
-  if not line then
+  if not ok then
     return lose(self, 1, err)
   end
-  return entry.id
-end
-
--- The texts of the lines of the buffer up to `last`. They stay in it.
-local function waiting(self, last)
-  local bodies = {}
-  for index = self.first, last do
-    local body = self.buffer[index]
-    if type(body) == "table" then
-      local made, err = body_of(self, body)
-      body = made or lose(self, 1, err) or false
-      self.buffer[index] = body
-    end
-    bodies[#bodies + 1] = body or nil
-  end
-  return bodies
+  return id
 end
 
 ---Writes the lines that wait in the buffer. Where that fails they stay in it.
@@ -195,7 +166,11 @@ function Journal:flush(limit)
   local last
   local written, err = write(self, function()
     last = math.min(self.last, self.first + (limit or math.huge) - 1)
-    return waiting(self, last)
+    local bodies = {}
+    for index = self.first, last do
+      bodies[#bodies + 1] = self.buffer[index]
+    end
+    return bodies
   end)
   if not written then
     self.settings.on_failure(err)

@@ -62,7 +62,6 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field meta? table<string, string>
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
----@field is_final? boolean nobody changes the decision any more, so that its line may be made later
 
 local M = { FIRST = FIRST, LONGEST_ENDING = LONGEST_ENDING, LONGEST_LINE = LONGEST_LINE }
 

@@ -147,7 +147,6 @@ local function record(self, decision, source, gate, request_id, input, canonical
     monitor = location.monitor,
     request_id = request_id,
     hide = self.hide,
-    is_final = true,
   })
   if self.is_ending then
     self:finish() -- the timers of this worker have ended

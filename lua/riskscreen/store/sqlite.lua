@@ -81,21 +81,21 @@ function Connection:close()
   for _, statement in pairs(self.prepared) do
     statement:close()
   end
-  self.prepared = {}
   self.handle:close()
 end
 
--- All values of a statement's rows, in turn. Every row is read, because an open statement would hold the read lock.
-local function fetch(statement)
-  local values = {}
-  local row = statement:fetch(false)
+-- Executes a statement. Returns all values of its rows, in turn, and the number of changed rows. Every row is read,
+-- because an open statement would hold the read lock. lua-dbi raises where a later row cannot be read.
+local function execute(statement, ...)
+  assert(statement:execute(...))
+  local values, row = {}, statement:fetch(false)
   while row do
     for _, value in ipairs(row) do
       values[#values + 1] = value
     end
     row = statement:fetch(false)
   end
-  return values
+  return values, statement:affected()
 end
 
 ---Runs a statement. A failure is raised as an error object, whose `cause` is SQLite's message.
@@ -104,28 +104,20 @@ end
 ---@return any[] values of its rows, in turn
 ---@return integer changed rows
 function Connection:run(sql, ...)
-  local statement, message = self.prepared[sql], nil
+  local statement = self.prepared[sql]
   if not statement then
+    local message
     statement, message = self.handle:prepare(sql)
-    self.prepared[sql] = statement
+    self.prepared[sql] = statement or error(failure(self.path, message), 0)
   end
-  local ok, values = statement ~= nil, nil
-  if ok then
-    ok, message = statement:execute(...)
-  end
-  if ok then
-    -- lua-dbi raises where a later row cannot be read.
-    ok, values = pcall(fetch, statement)
-    message = values
-  end
-  if ok then
-    return values, statement:affected()
-  elseif statement then
+  local ok, values, changed = pcall(execute, statement, ...)
+  if not ok then
     -- A statement that failed reports its failure again when it is reused.
     statement:close()
     self.prepared[sql] = nil
+    error(failure(self.path, values), 0)
   end
-  error(failure(self.path, message), 0)
+  return values, changed
 end
 
 ---@class riskscreen.store.Sqlite: riskscreen.StoreBackend

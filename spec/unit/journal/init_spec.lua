@@ -680,6 +680,13 @@ describe("a journal", function()
     assert.same({ 2, "allow", "allow", "allow", "allow" }, shown)
   end)
 
+  it("writes a long buffer at once", function()
+    local journal = open { buffer = 10000 }
+    record_some(journal, 10000)
+    assert(journal:close())
+    assert.equal(10000, journals.verify(path).lines)
+  end)
+
   it("keeps the lines of a flush that failed", function()
     local journal = open { buffer = 10, lock_timeout = 0, on_failure = function() end }
     record_some(journal, 2)
