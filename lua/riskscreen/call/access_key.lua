@@ -47,21 +47,10 @@ local function add_characters(found, text, character, place, depth)
   end
 end
 
-local ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
 -- The characters of base64 that depend on this text alone, if it stands `offset` bytes after a group's beginning.
 local function base64_of(text, offset)
-  local padded = ("\0"):rep(offset) .. text
-  local characters = {}
-  for position = 1, #padded - 2, 3 do
-    local a, b, c = padded:byte(position, position + 2)
-    local group = a * 65536 + b * 256 + c
-    for shift = 3, 0, -1 do
-      local index = math.floor(group / 64 ^ shift) % 64 + 1
-      characters[#characters + 1] = ALPHABET:sub(index, index)
-    end
-  end
-  return table.concat(characters):sub(offset > 0 and offset + 2 or 1)
+  local bytes = ("\0"):rep(offset) .. text
+  return texts.base64(bytes:sub(1, #bytes - #bytes % 3)):sub(offset > 0 and offset + 2 or 1)
 end
 
 local function forms_of(key)

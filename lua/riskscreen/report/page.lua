@@ -20,7 +20,6 @@ local PARTS = { "rows", "filter", "charts", "table", "details", "download", "mai
 
 -- Nothing is loaded, and no script or style runs but the page's own.
 local POLICY = "default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'"
-local BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 local HEAD = [[
 <!DOCTYPE html>
@@ -177,16 +176,7 @@ end
 
 -- The source of a policy that allows one text.
 local function policy_source(content)
-  local code, out = digest.sha256(content), {}
-  for at = 1, #code, 3 do
-    local a, b, c = code:byte(at, at + 2)
-    local value = a * 65536 + b * 256 + (c or 0)
-    for place = 3, 0, -1 do
-      local index = math.floor(value / 64 ^ place) % 64 + 1
-      out[#out + 1] = BASE64:sub(index, index)
-    end
-  end
-  return "sha256-" .. table.concat(out, "", 1, 43) .. "=" -- 32 bytes
+  return "sha256-" .. text.base64(digest.sha256(content))
 end
 
 ---A page while it is written. A method that fails raises an error object.

@@ -178,6 +178,25 @@ function M.hex(bytes)
   return (bytes:gsub(".", digits_of))
 end
 
+local BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+---Bytes in base64. Its last characters are padded to a group of four by "=".
+---@param bytes string
+---@return string
+function M.base64(bytes)
+  local digits = {}
+  for position = 1, #bytes, 3 do
+    local a, b, c = bytes:byte(position, position + 2)
+    local group = a * 65536 + (b or 0) * 256 + (c or 0)
+    for place = 3, 0, -1 do
+      local index = math.floor(group / 64 ^ place) % 64 + 1
+      digits[#digits + 1] = BASE64:sub(index, index)
+    end
+  end
+  local padding = -#bytes % 3
+  return table.concat(digits, "", 1, #digits - padding) .. ("="):rep(padding)
+end
+
 ---A name or a value of a query string or a form, decoded.
 ---@param escaped string
 ---@return string

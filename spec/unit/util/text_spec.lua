@@ -168,3 +168,18 @@ describe("a text in UTF-8", function()
     end
   end)
 end)
+
+describe("base64", function()
+  it("is as RFC 4648 has it", function()
+    for bytes, written in pairs {
+      [""] = "",
+      f = "Zg==",
+      fo = "Zm8=",
+      foo = "Zm9v",
+      foob = "Zm9vYg==",
+      ["\255\254"] = "//4=",
+    } do
+      assert.equal(written, text.base64(bytes))
+    end
+  end)
+end)
