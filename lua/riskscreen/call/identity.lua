@@ -84,11 +84,6 @@ function M.service(owner)
   return named(service_facts(owner))
 end
 
--- Most screenings have no options of their own: their identities, by owner and policy.
-local without_options = tables.memoize(function()
-  return setmetatable({}, { __mode = "k" })
-end)
-
 local rules_of = tables.memoize(function(policy)
   return named(policy.settings)
 end)
@@ -100,25 +95,13 @@ end)
 ---@return string
 function M.decision(owner, policy, options)
   policy = policy or default_policy
-  local include, address_check = nil, owner.settings and owner.settings.address_check
-  if options then
-    include = options.include
-    if options.address_check ~= nil then
-      address_check = options.address_check
-    end
+  options = options or {}
+  local facts, address_check = service_facts(owner), options.address_check
+  if address_check == nil and owner.settings then
+    address_check = owner.settings.address_check
   end
-  local is_plain = not include and address_check == nil
-  local known = is_plain and without_options(owner)[policy]
-  if known then
-    return known
-  end
-  local facts = service_facts(owner)
-  facts.policy, facts.include, facts.address_check = rules_of(policy), tables.set(include), address_check
-  local identity = named(facts)
-  if is_plain then
-    without_options(owner)[policy] = identity
-  end
-  return identity
+  facts.policy, facts.include, facts.address_check = rules_of(policy), tables.set(options.include), address_check
+  return named(facts)
 end
 
 ---The reason why nothing of this owner may be kept outside of its program, or nil. The text follows an option's name.

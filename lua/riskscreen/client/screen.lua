@@ -34,22 +34,6 @@ local default_policy = policies.new()
 ---@field id? string|number your identifier of the request, for the decision and the journal
 ---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 
-local is_lookup = tables.set(lookups.names)
-
-local function lookup_list(value)
-  if not tables.sequence_length(value) then
-    return nil, "must be a list"
-  end
-  for _, name in ipairs(value) do
-    if not is_lookup[name] then
-      local known = table.concat(lookups.names, ", ")
-      local hint = text.did_you_mean(name, lookups.names)
-      return nil, ("must name lookups: %s (got %s%s)"):format(known, text.show(name), hint)
-    end
-  end
-  return tables.copy(value)
-end
-
 -- Names and texts, none of which is too long for a line of a journal.
 local function checked_meta(value)
   local copy = {}
@@ -63,6 +47,7 @@ local function checked_meta(value)
   end
   return copy
 end
+
 local NETWORK = { name = "network", type = "any", doc = "The chain's short name." }
 
 local M = {}
@@ -81,7 +66,11 @@ M.options = tables.concat({
   NETWORK,
   client_options.policy,
   client_options.address_check,
-  build.checked("include", "table", lookup_list, "Lookups to make besides those that the policy needs."),
+  build.list(
+    "include",
+    build.choice("lookup", lookups.names, nil, "A lookup."),
+    "Lookups to make besides those that the policy needs."
+  ),
   build.seconds("timeout", nil, "Time for all lookups of a decision."),
   build.dictionary("meta", checked_meta, "Names and texts for the journal, such as `case`, `analyst` and `note`."),
 }, reliability.call)

@@ -15,6 +15,7 @@ local MAX_QUOTE = 300 -- bytes of foreign text in a message
 local MAX_EXCERPT = 80 -- bytes of a body that is not JSON
 local MAX_CLEANED = 200 -- bytes of it that are searched for the key
 local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
+local NONE = {}
 
 ---@class riskscreen.Reply the result of a transport
 ---@field status integer
@@ -279,19 +280,17 @@ end
 local function settle(reader, parameters, data)
   local operation, message = reader.operation, nil
   local names = operation.repeats
-  if names and operation.data.type == "array" then
-    for index, record in ipairs(data) do
-      message = message or differs(names, parameters, record, "data[" .. index .. "]", reader.extend)
-    end
-  elseif names then
+  if names and operation.data.type ~= "array" then
     message = differs(names, parameters, data, "data", reader.extend)
+    return not message and data or nil, message
   end
-  if message then
-    return nil, message
-  elseif operation.aligned then
+  for index, record in ipairs(names and data or NONE) do
+    message = message or differs(names, parameters, record, "data[" .. index .. "]", reader.extend)
+  end
+  if not message and operation.aligned then
     return align(parameters[operation.aligned], data, addresses.alike(parameters.network, reader.extend))
   end
-  return data
+  return not message and data or nil, message
 end
 
 -- The checked payload of an answer, or nil and a message.
