@@ -5,6 +5,7 @@ local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
 
@@ -37,7 +38,7 @@ local HEAD = [[
 %s<script type="application/json" id="data">{"rows":[
 ]]
 
-local TAIL = [[}</script>
+local TAIL = [[</script>
 <noscript>%s</noscript>
 <script>%s</script>
 </body>
@@ -55,82 +56,81 @@ local function escape(value)
 end
 
 -- No character of a JSON text in the page may end the element or the line that holds it.
-local function escape_character(character)
-  return ("\\u%04x"):format(character:byte())
+local json_escapes = { ["<"] = "\\u003c", [">"] = "\\u003e", ["&"] = "\\u0026", ["\127"] = "\\u007f" }
+local line_ends = { ["\226\128\168"] = "\\u2028", ["\226\128\169"] = "\\u2029" }
+
+local function encode(value)
+  return (assert(json.encode(value)):gsub("[<>&\127]", json_escapes):gsub("\226\128[\168\169]", line_ends))
 end
 
-local function quote(value)
-  if #value > MAX_TEXT then
-    value = text.cut(value, MAX_TEXT) .. "…"
+-- A text as the page holds it.
+local function clean(value)
+  return text.utf8(#value > MAX_TEXT and text.cut(value, MAX_TEXT) .. "…" or value)
+end
+
+local function map(list, make)
+  local made = json.empty_array()
+  for index, value in ipairs(list) do
+    made[index] = make(value)
   end
-  if value:find "[^ !#-%%'-;=?-%[%]-~]" then
-    value = text.utf8(value):gsub('[%z\1-\31"\\<>&\127]', escape_character)
-    value = value:gsub("\226\128\168", "\\u2028"):gsub("\226\128\169", "\\u2029")
-  end
-  return '"' .. value .. '"'
+  return made
 end
 
-local function number(value)
-  return value and json.number(value) or "null"
-end
-
--- Writes a text once and its number, which is above 0, everywhere else.
+-- A function that gives the number of a text, which is above 0, and the list of the texts. Without a text it gives 0.
+-- When the list is full, it gives the text.
 local function new_shared()
-  local numbers, list = {}, {}
-  local function shared(value)
+  local numbers, list = {}, json.empty_array()
+  return function(value)
     if value == nil or value == "" then
-      return "0"
+      return 0
     elseif not numbers[value] then
       if #list >= MAX_SHARED then
-        return quote(value)
+        return clean(value)
       end
-      list[#list + 1] = quote(value)
-      numbers[value] = tostring(#list)
+      list[#list + 1] = clean(value)
+      numbers[value] = #list
     end
     return numbers[value]
-  end
-  return shared, list
+  end,
+    list
 end
 
--- The JSON text of a list, whose elements `write` writes.
-local function list_text(list, write)
-  local parts = {}
-  for index, value in ipairs(list) do
-    parts[index] = write(value)
-  end
-  return "[" .. table.concat(parts, ",") .. "]"
+-- A number that JSON has; else null.
+local function number(value)
+  return value and json.number(value) and value or json.null
 end
 
-local function counterparties_text(found, shared)
-  local parts = { found.total }
-  for index, one in ipairs(found.list) do
-    parts[index + 1] = ("[%s,%s,%s,%s,%s,%s,%s,%s]"):format(
-      quote(one.address or ""),
-      shared(one.direction),
-      number(one.amount),
-      shared(one.symbol),
-      number(one.transactions),
-      shared(one.entity),
-      shared(one.level),
-      shared(table.concat(one.types, ", "))
-    )
-  end
-  return "[" .. table.concat(parts, ",") .. "]"
+local function counterparty_of(one, shared)
+  return {
+    clean(one.address or ""),
+    shared(one.direction),
+    number(one.amount),
+    shared(one.symbol),
+    number(one.transactions),
+    shared(one.entity),
+    shared(one.level),
+    shared(table.concat(one.types, ", ")),
+  }
 end
 
-local function row_text(row, shared)
-  local parts = { number(row.time), quote(row.address or "") }
+-- A row as the page reads it: its values in their order.
+local function values_of(row, shared)
+  local values, others = { number(row.time), clean(row.address or "") }, {}
   for _, field in ipairs(SHARED_FIELDS) do
-    parts[#parts + 1] = shared(row[field])
+    values[#values + 1] = shared(row[field])
   end
-  parts[#parts + 1] = list_text(row.types, shared)
-  parts[#parts + 1] = row.others[1]
-      and list_text(row.others, function(other)
-        return shared(other[1]) .. "," .. quote(other[2])
-      end)
-    or "0"
-  parts[#parts + 1] = row.counterparties and counterparties_text(row.counterparties, shared) or nil
-  return "[" .. table.concat(parts, ",") .. "]"
+  for _, other in ipairs(row.others) do
+    others[#others + 1], others[#others + 2] = shared(other[1]), clean(other[2])
+  end
+  values[#values + 1] = map(row.types, shared)
+  values[#values + 1] = others[1] and others or 0
+  if row.counterparties then
+    local list = map(row.counterparties.list, function(one)
+      return counterparty_of(one, shared)
+    end)
+    values[#values + 1] = tables.concat({ row.counterparties.total }, list)
+  end
+  return values
 end
 
 local function plain_summary(summary)
@@ -142,10 +142,6 @@ local function plain_summary(summary)
     text.count(summary.rows, "decision"),
     table.concat(items)
   )
-end
-
-local function source_text(source)
-  return ("[%s,%d]"):format(quote(source.name), source.rows)
 end
 
 local function fail(message, ...)
@@ -210,7 +206,7 @@ function Page:add(row)
   end
   self.rows = self.rows + 1
   self.actions[row.action] = self.actions[row.action] + 1
-  self:write(self.rows > 1 and ",\n" or "", row_text(row, self.shared))
+  self:write(self.rows > 1 and ",\n" or "", encode(values_of(row, self.shared)))
 end
 
 ---Completes the page.
@@ -218,14 +214,18 @@ end
 ---@param title string
 ---@param time number Unix seconds
 function Page:finish(input, title, time)
-  self:write(
-    "\n],\n",
-    ('"texts":%s,\n'):format("[" .. table.concat(self.texts, ",") .. "]"),
-    ('"title":%s,"time":%s,"version":%s,\n'):format(quote(title), number(time), quote(version)),
-    ('"sources":%s,"notes":%s,\n'):format(list_text(input.sources, source_text), list_text(input.notes, quote)),
-    ('"levels":%s'):format(list_text(enums.values.risk_level, quote)),
-    TAIL:format(plain_summary(self), self.script)
-  )
+  local facts = {
+    texts = self.texts,
+    title = title,
+    time = number(time),
+    version = version,
+    sources = map(input.sources, function(source)
+      return { clean(source.name), source.rows }
+    end),
+    notes = map(input.notes, clean),
+    levels = enums.values.risk_level,
+  }
+  self:write("\n],", encode(facts):sub(2), TAIL:format(plain_summary(self), self.script))
   ensure(self.output:flush())
   if self.close_file then
     local close_file = self.close_file
