@@ -128,11 +128,7 @@ function M.page()
       page:options { setting.option }
     end
   end
-  page:item(
-    { "--set" },
-    "NAME=VALUE",
-    "Set any option of the client, such as rate_limit.rate=20. riskscreen config show --all lists them."
-  )
+  page:options { parsers.set_option }
   page:section "CONFIGURATION"
   page:paragraph(
     "Each setting has a value from a flag, from --set, from the environment, from a profile, or its"

@@ -169,21 +169,18 @@ end
 
 -- Values are set from the weakest source to the strongest. Those of the client's options are checked by the client.
 local function set(values, setting, written, source, rank)
-  local before, value = values[setting.name], option_of.value(setting.option, written)
-  local shown, place = written, source
-  local is_repeated = before and before.rank == rank and (rank == PROFILE or before.source == source)
-  if is_repeated and not setting.option.is_repeated then
+  local before, is_repeated = values[setting.name], setting.option.is_repeated
+  if before and not is_repeated and before.rank == rank and (rank == PROFILE or before.source == source) then
     status.misuse(("%s is given twice (%s, %s)"):format(setting.name, before.source, source))
-  end
-  if not text.is_utf8(written) then
+  elseif not text.is_utf8(written) then
     status.misuse(("%s (from %s) is not UTF-8"):format(setting.name, source))
   end
-  if setting.option.is_repeated then
-    value = tables.concat(before and before.value or {}, { written })
-    shown = before and before.text .. ", " .. written or written
-    place = before and before.source .. ", " .. source or source
+  local value = is_repeated and { written } or option_of.value(setting.option, written)
+  if is_repeated and before then -- all values count
+    value = tables.concat(before.value, value)
+    written, source = before.text .. ", " .. written, before.source .. ", " .. source
   end
-  values[setting.name] = { value = value, text = shown, source = place, rank = rank }
+  values[setting.name] = { value = value, text = written, source = source, rank = rank }
   if setting.is_own then
     check_value(values, setting)
   end
@@ -331,13 +328,13 @@ function M.read_secret(path)
   return (key:gsub("\r?\n$", ""))
 end
 
-local function key_of_command(value)
-  local pipe = assert(io.popen(value.text, "r"))
+local function key_of_command(command, source)
+  local pipe = assert(io.popen(command, "r"))
   local key = pipe:read "*a"
   local ok, how, code = pipe:close()
   -- Lua 5.1 has no exit status.
   if not ok then
-    status.misuse(("access_key_command (from %s) failed (%s %s)"):format(value.source, tostring(how), tostring(code)))
+    status.misuse(("access_key_command (from %s) failed (%s %s)"):format(source, tostring(how), tostring(code)))
   end
   return (key:gsub("\r?\n$", ""))
 end
@@ -359,12 +356,11 @@ function M.access_key(configuration, warn)
   if not kind or kind == "access_key" then
     return value and value.text
   end
-  local is_file = kind == "access_key_file"
   local found, permissions = system.stat(value.text)
-  if is_file and found and permissions % 64 ~= 0 then
+  if kind == "access_key_file" and found and permissions % 64 ~= 0 then
     warn(("others may read the key file %s (its mode is %03o); chmod 600 it"):format(value.text, permissions))
   end
-  local key = is_file and M.read_secret(value.text) or not is_file and key_of_command(value)
+  local key = (kind == "access_key_file" and M.read_secret or key_of_command)(value.text, value.source)
   return key ~= "" and key or status.misuse(("the access key is empty (from %s, %s)"):format(kind, value.source))
 end
 

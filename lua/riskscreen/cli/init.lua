@@ -294,16 +294,12 @@ local function run_command(choice, result, world, parser)
     end
     given[option.name] = written and option_of.value(option, written)
   end
-  local checked, problem = option_of.check(command.options or {}, given)
-  if not checked then
-    status.misuse(problem)
-  end
   local settings = parsers.values(result, "setting.")
   local context = setmetatable({
     arguments = parsers.values(result, "argument."),
-    options = checked,
+    options = option_of.check(command.options or {}, given),
     configuration = configuration.read(settings, result.pairs or {}, world, command.name == "config set"),
-    format = parsers.format(flags),
+    format = flags.json and "json" or flags.jsonl and "jsonl" or flags.csv and "csv" or "table",
     quiet = flags.quiet == true,
     world = world,
     command = command,

@@ -111,7 +111,7 @@ function M.open(context, path, most_invalid)
   end
   local given = { name = name, checked_first = true }
   given.most_invalid = most_invalid or level ~= false and math.max(GARBAGE, context.options.max_invalid) or nil
-  local input = status.ensure(rows.open(source, rows.options_of(context.options, given)))
+  local input = status.ensure(rows.open(source, tables.merge(context.options, given)))
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then
     status.misuse(lacking.message)

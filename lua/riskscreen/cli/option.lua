@@ -1,6 +1,7 @@
 -- Options of the library as flags of the command: names, and values from text. The limits are the option's own.
 
 local check = require "riskscreen.options.check"
+local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -84,21 +85,18 @@ function M.value(option, written)
   return written
 end
 
----The checked values of options; or nil and a message that names the flag.
+---The checked values of options. A wrong value ends the command with a message that names the flag.
 ---@param options riskscreen.cli.Option[]
 ---@param values table<string, any>
----@return table|nil checked
----@return string|nil message
+---@return table checked
 function M.check(options, values)
   local checked, problem = check.options(options, values)
-  if checked then
-    return checked
+  if not checked then
+    local name = problem.field:match "^[%w_]+"
+    local is_first = problem.message:sub(1, #name) == name
+    status.misuse(is_first and M.flag(name) .. problem.message:sub(#name + 1) or problem.message)
   end
-  local name = problem.field:match "^[%w_]+"
-  if problem.message:sub(1, #name) == name then
-    return nil, M.flag(name) .. problem.message:sub(#name + 1)
-  end
-  return nil, problem.message
+  return checked
 end
 
 ---The values of some options among those of a verb.

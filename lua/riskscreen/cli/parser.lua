@@ -2,7 +2,6 @@
 
 local configuration = require "riskscreen.cli.configuration"
 local option_of = require "riskscreen.cli.option"
-local outputs = require "riskscreen.cli.output"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -153,6 +152,15 @@ M.output_options = {
   { name = "quiet", type = "boolean", short = "q", doc = "Write no results and no progress: the exit status tells." },
 }
 
+---@type riskscreen.cli.Option
+M.set_option = {
+  name = "set",
+  type = "table",
+  is_repeated = true,
+  argument = "NAME=VALUE",
+  doc = "Set any option of the client, such as rate_limit.rate=20. riskscreen config show --all lists them.",
+}
+
 ---@class riskscreen.cli.Choice
 ---@field commands riskscreen.cli.Command[] every verb
 ---@field command? riskscreen.cli.Command
@@ -182,9 +190,8 @@ function M.new(commands, groups, version)
       service[#service + 1] = add_option(parser, setting.option, "setting." .. setting.name, choice)
     end
   end
-  service[#service + 1] = parser:option("--set"):argname("NAME=VALUE"):count("*"):target("pairs"):description(
-    "Set any option of the client, such as rate_limit.rate=20. riskscreen config show --all lists them."
-  )
+  service[#service + 1] = add_option(parser, M.set_option, "pairs", choice)
+  parser:mutex(output[1], output[2], output[3]) -- the formats
   parser:group("Output", tables.unpack(output))
   parser:group("Service", tables.unpack(service))
   add_help(parser, choice)
@@ -237,20 +244,6 @@ function M.values(result, prefix)
     end
   end
   return values
-end
-
----The format that the flags ask for.
----@param values table<string, boolean>
----@return "table"|"json"|"jsonl"|"csv"
-function M.format(values)
-  local found = {}
-  for _, name in ipairs(outputs.formats) do
-    found[#found + 1] = values[name] and name or nil
-  end
-  if found[2] then
-    status.misuse(("--%s and --%s exclude each other"):format(found[1], found[2]))
-  end
-  return found[1] or "table"
 end
 
 ---A message of argparse in our words: no line ends, printable.

@@ -166,7 +166,7 @@ local function request_of(self, checked)
   if entry.has_network and checked.network then
     settings.network = { value = checked.network, text = checked.network, source = "network", rank = math.huge }
   end
-  local options = assert(option_of.check(command.options or {}, entry.defaults or {}))
+  local options = option_of.check(command.options or {}, entry.defaults or {})
   return arguments, tables.merge(options, option_of.values(command.options or {}, checked)), settings
 end
 

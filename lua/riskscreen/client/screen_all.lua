@@ -65,7 +65,7 @@ end
 -- The rows of an open file as items, and their reader. What refuses the file is the run's failure.
 local function rows_of(handle, settings)
   local input, err = sources.of_handle(handle, function()
-    return rows.open(handle, rows.options_of(settings, { checked_first = true }))
+    return rows.open(handle, tables.merge(settings, { checked_first = true }))
   end)
   return function()
     local row = nil

@@ -80,7 +80,7 @@ local function read_xml(path, file, facts, settings, add)
 end
 
 local function read_rows(path, file, facts, settings, add)
-  local input, err = rows.open(file, rows.options_of(settings))
+  local input, err = rows.open(file, settings)
   local problem = input and entries.misspelt(input:other_names())
   local row, invalid
   while input and not (err or problem) do

@@ -94,7 +94,7 @@ local function read_inputs(sources, settings, add)
   local field_of = report_rows.fields(settings)
   for _, source in ipairs(sources) do
     local name = type(source) == "string" and (source:match "[^/]+$" or source) or "standard input"
-    local options_given = rows.options_of(settings, { name = name, needs = report_rows.ACTION })
+    local options_given = tables.merge(settings, { name = name, needs = report_rows.ACTION })
     local input = errors.ensure(rows.open(source, options_given))
     local ok, failure = pcall(self.read_file, self, name, input, field_of, add)
     input:close()

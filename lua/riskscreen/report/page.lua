@@ -115,15 +115,14 @@ end
 
 -- A row as the page reads it: its values in their order.
 local function values_of(row, shared)
-  local values, others = { number(row.time), clean(row.address or "") }, {}
+  local values, others = { number(row.time), clean(row.address or "") }, json.empty_array()
   for _, field in ipairs(SHARED_FIELDS) do
     values[#values + 1] = shared(row[field])
   end
   for _, other in ipairs(row.others) do
     others[#others + 1], others[#others + 2] = shared(other[1]), clean(other[2])
   end
-  values[#values + 1] = map(row.types, shared)
-  values[#values + 1] = others[1] and others or 0
+  values[#values + 1], values[#values + 2] = map(row.types, shared), others
   if row.counterparties then
     local list = map(row.counterparties.list, function(one)
       return counterparty_of(one, shared)

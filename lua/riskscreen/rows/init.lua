@@ -3,8 +3,8 @@
 local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.rows.files"
+local generations = require "riskscreen.util.generations"
 local json = require "riskscreen.json"
-local options_list = require "riskscreen.options.rows"
 local records = require "riskscreen.rows.records"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -19,13 +19,13 @@ local names_of = {
   network = { "network", "chain", "blockchain" },
 }
 local LIKE_ADDRESS = "^" .. ("[%w:]"):rep(20) .. "[%w:]*$" -- the shortest address has more, and none another character
-local MOST_KNOWN = 1000 -- names of which it is known that they are not like that of the network
+local unlike = generations.new(1000) -- names of which it is known that they are not like that of the network
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
 
 local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 
----@class riskscreen.rows.Options the checked options of options/rows.lua, and what a verb needs
+---@class riskscreen.rows.Options the checked options of options/rows.lua, perhaps among others, and what a verb needs
 ---@field address_column? string
 ---@field network_column? string
 ---@field delimiter? string
@@ -86,17 +86,13 @@ local function is_like_network(plain)
 end
 
 -- The fault of names without one of the network, where one is like it: its rows would be taken for another network's.
-function Rows:network_fault(positions, names)
+local function network_fault(positions, names)
   for plain, position in pairs(positions) do
-    if self.unlike[plain] == nil then
-      self.unlike_count = self.unlike_count % MOST_KNOWN + 1
-      self.unlike = self.unlike_count == 1 and {} or self.unlike
-      self.unlike[plain] = not is_like_network(plain)
-    end
-    if not self.unlike[plain] then
+    if not unlike:has(plain) and is_like_network(plain) then
       local fault = "%s is not read as the network; did you mean 'network'? --network-column NAME names it"
       return fault:format(text.show(names[position]))
     end
+    unlike:set(plain, true)
   end
 end
 
@@ -123,7 +119,7 @@ function Rows:locate(names)
       at[meaning] = at[meaning] or positions[name]
     end
   end
-  local fault = not (at.network or self.options.network_column) and self:network_fault(positions, names)
+  local fault = not (at.network or self.options.network_column) and network_fault(positions, names)
   if fault then
     return nil, fault
   end
@@ -531,26 +527,12 @@ local function new(file, options)
     fields = {},
     count = 0,
     invalid_count = 0,
-    unlike = {},
-    unlike_count = 0,
     read = by_kind[file.kind],
   }, Rows)
   local longest = options.needs and records.LONGEST_OWN or records.LONGEST
   self.next_line = records.lines(file.read, options.encoding, longest)
   self.next_row = records.rows(self.next_line, longest)
   return self
-end
-
----The options of the reader among those of a verb.
----@param settings table
----@param more? table
----@return riskscreen.rows.Options
-function M.options_of(settings, more)
-  local picked = {}
-  for _, option in ipairs(options_list) do
-    picked[option.name] = settings[option.name]
-  end
-  return tables.merge(picked, more or {})
 end
 
 ---Opens a file of rows.

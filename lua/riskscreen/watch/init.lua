@@ -228,12 +228,8 @@ end
 -- are passed over.
 local function rows_of(settings)
   local function open()
-    return ensure(
-      rows.open(
-        settings.source,
-        rows.options_of(settings, { checked_first = true, most_invalid = settings.max_invalid })
-      )
-    )
+    local of_file = { name = settings.source, checked_first = true, most_invalid = settings.max_invalid }
+    return ensure(rows.open(settings.source, tables.merge(settings, of_file)))
   end
   local input = open()
   return function()

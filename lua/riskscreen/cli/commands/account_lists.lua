@@ -13,31 +13,36 @@ local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
+local ADDRESS = "0x00000000000000000000000000000000000b1ac1" -- for an example
+
 local report_columns = { "line", "address", "network", "state", "reason" }
 
 local export_columns = { "address", "network", "risks" }
 
-local risk_option = { name = "risk", type = "table", list = true, argument = "LEVEL/TYPE" }
-risk_option.doc = "Risk of the addresses, or of rows that name none, such as high/scam. It may be repeated."
-
 -- "high/scam;low/porn", perhaps with " / SOURCE" after a type, as risks; the source is the service's own.
-local function risks_of(written, place)
+local function risks_of(written)
   local risks = {}
   for part in written:gmatch "[^;]+" do
     local level, kind, source = part:match "^%s*([%w-]+)%s*/%s*([%w-]+)%s*(.*)$"
     if level and not source:find "^[^/]" and not source:find("/", 2, true) then
       risks[#risks + 1] = { riskLevel = level, riskType = kind }
     elseif part:find "%S" then
-      return nil, ("%s must be such as high/scam (got %s)"):format(place, text.show(part))
+      return nil, ("must be such as high/scam (got %s)"):format(text.show(part))
     end
   end
   return risks
 end
 
-local function given_risks(context)
-  local risks, problem = risks_of(table.concat(context.options.risk or {}, ";"), "--risk")
-  return risks or status.misuse(problem)
-end
+local risk_option = {
+  name = "risk",
+  type = "table",
+  list = true,
+  argument = "LEVEL/TYPE",
+  doc = "Risk of the addresses, or of rows that name none, such as high/scam. It may be repeated.",
+  check = function(list)
+    return risks_of(table.concat(list, ";"))
+  end,
+}
 
 local function problem_of(address, network)
   if not network then
@@ -69,28 +74,25 @@ local function add(context, rows)
       end
     end
   end
-  local output = context:output(report_columns)
-  for _, row in ipairs(rows) do
-    output:add(tables.pick(row, report_columns))
+  for index, row in ipairs(rows) do
+    rows[index] = tables.pick(row, report_columns)
   end
-  output:finish()
+  context:write_records(report_columns, rows)
   return code
 end
 
 local function run_add(context)
-  local rows, network, risks = {}, context:network(true), given_risks(context)
+  local rows, network = {}, context:network(true)
   for index, address in ipairs(context.arguments.address) do
     local problem = problem_of(address, network)
-    rows[index] = { address = address, network = network, risks = risks }
-    if problem then
-      status.misuse(problem)
-    end
+    rows[index] = not problem and { address = address, network = network, risks = context.options.risk or {} }
+      or status.misuse(problem)
   end
   return add(context, rows)
 end
 
 local function run_import(context)
-  local input, default, rows = inputs.open(context, context.arguments.file), given_risks(context), {}
+  local input, rows = inputs.open(context, context.arguments.file), {}
   for row in input:each() do
     local network = row.network or context:network()
     for name in pairs(row.fields) do
@@ -100,13 +102,13 @@ local function run_import(context)
       end
     end
     local cell = columns_of.cells({ { name = "risks" } }, { risks = input:field(row, "risks") })[1]
-    local risks, problem = risks_of(tostring(cell or ""), "risks")
-    problem = problem_of(row.address, network) or problem
+    local risks, message = risks_of(tostring(cell or ""))
+    local problem = problem_of(row.address, network) or message and "risks " .. message
     if problem then
       input:count_invalid(row.line, problem)
     end
     rows[#rows + 1] = { line = row.line, address = row.address, network = network, problem = problem }
-    rows[#rows].risks = risks and risks[1] and risks or default
+    rows[#rows].risks = risks and risks[1] and risks or context.options.risk or {}
   end
   input:close()
   return add(context, rows)
@@ -153,12 +155,7 @@ return {
     summary = "Add addresses to the account's blacklist.",
     arguments = { { name = "address", count = "+", doc = "Addresses of the network that -n names." } },
     options = { risk_option, timeout_option },
-    examples = {
-      {
-        line = "blacklist add 0x00000000000000000000000000000000000b1ac1 -n eth --risk high/scam",
-        what = "With a risk",
-      },
-    },
+    examples = { { line = "blacklist add " .. ADDRESS .. " -n eth --risk high/scam", what = "With a risk" } },
     statuses = statuses,
     run = run_add,
   },

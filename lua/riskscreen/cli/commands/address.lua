@@ -21,27 +21,26 @@ local function examined(address, network)
 end
 
 local function run(context)
-  local output = context:output(columns)
-  local network, code = context:network(), status.done
-  for _, address in ipairs(context.arguments.address) do
-    local record = examined(address, network)
-    output:add(record)
-    code = record.valid and code or status.block
+  local records, code = {}, status.done
+  for index, address in ipairs(context.arguments.address) do
+    records[index] = examined(address, context:network())
+    code = records[index].valid and code or status.block
   end
-  output:finish()
+  context:write_records(columns, records)
   return code
 end
 
 local function run_networks(context)
-  local output = context:output { "network", "same_as", "lookups" }
-  for _, network in ipairs(enums.values.network) do
+  local records = {}
+  for index, network in ipairs(enums.values.network) do
     local canonical, offered = addresses.canonical_network(network), {}
     for _, lookup in ipairs(lookups.list) do
       offered[#offered + 1] = lookups.applies(lookup, network) and lookup.name or nil
     end
-    output:add { network = network, same_as = canonical ~= network and canonical or nil, lookups = offered }
+    local same_as = canonical ~= network and canonical or nil
+    records[index] = { network = network, same_as = same_as, lookups = offered }
   end
-  output:finish()
+  context:write_records({ "network", "same_as", "lookups" }, records)
 end
 
 return {

@@ -195,15 +195,15 @@ local function load(path, kind)
 end
 
 local function run_info(context)
-  local output = context:output { "file", "entries", "built", "days", "invalid", "expired", "bytes", "title" }
-  for _, path in ipairs(context.arguments.file) do
+  local records = {}
+  for index, path in ipairs(context.arguments.file) do
     local facts = load(path, "allow").facts
     local record = tables.pick(facts, { "entries", "invalid", "expired", "title" })
     record.file, record.bytes, record.built = path, facts.size, time_of(facts.built_at)
     record.days = facts.built_at and math.floor((os.time() - facts.built_at) / DAY)
-    output:add(record)
+    records[index] = record
   end
-  output:finish()
+  context:write_records({ "file", "entries", "built", "days", "invalid", "expired", "bytes", "title" }, records)
 end
 
 -- The record of the first entry of a list about a text, on one network or on all whose format fits.
@@ -230,14 +230,13 @@ end
 local function run_check(context)
   local list = load(context.arguments.file)
   warn_of_expired(context, list.facts.expired)
-  local output, code = context:output { "address", "network", "listed", "expires", "note" }, status.done
-  for _, address in ipairs(context.arguments.address or {}) do
-    local record = find(list, address, context:network())
-    record.address = address
-    output:add(record)
-    code = record.listed and status.block or code
+  local records, code = {}, status.done
+  for index, address in ipairs(context.arguments.address) do
+    records[index] = find(list, address, context:network())
+    records[index].address = address
+    code = records[index].listed and status.block or code
   end
-  output:finish()
+  context:write_records({ "address", "network", "listed", "expires", "note" }, records)
   return code
 end
 

@@ -91,21 +91,15 @@ end
 
 -- Writes the records of an answer.
 local function write(context, operation, values)
-  local first = values[1]
-  local columns, records_of = columns_for(operation, first)
-  local is_list = first ~= nil and records_of(first)[1] ~= first
-  local output = context:output(columns, not is_list and #values == 1)
-  local count = 0
+  local columns, records_of = columns_for(operation, values[1])
+  local is_list, records = records_of(values[1])[1] ~= values[1], {}
   for _, value in ipairs(values) do
     for _, record in ipairs(records_of(value)) do
-      if record then
-        output:add(type(record) == "table" and record or { value = record })
-        count = count + 1
-      end
+      records[#records + 1] = type(record) == "table" and record or record and { value = record } or nil
     end
   end
-  output:finish()
-  if count == 0 and context.format == "table" and not context.quiet then
+  context:write_records(columns, records, not is_list and #values == 1)
+  if not records[1] and context.format == "table" and not context.quiet then
     context:warn "the answer has no records"
   end
 end

@@ -350,12 +350,7 @@ return {
       build.flag("share_rate", nil, "The setting rate_limit holds for all workers of this Redis together."),
       decision_record.concurrency,
     }, decision_record.options, of_work, common),
-    examples = {
-      {
-        line = "queue work --set rate_limit.rate=100 --share-rate",
-        what = "100 calls a second on all machines",
-      },
-    },
+    examples = { { line = "queue work --set rate_limit.rate=100 --share-rate", what = "100 calls a second in all" } },
     statuses = {
       { status = status.done, what = "the queue is empty" },
       { status = status.unknown, what = "a failure of this machine that a further job would meet too" },

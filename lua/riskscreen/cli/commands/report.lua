@@ -4,7 +4,6 @@ local inputs = require "riskscreen.cli.input"
 local journals = require "riskscreen.journal"
 local option_of = require "riskscreen.cli.option"
 local report = require "riskscreen.report"
-local rows = require "riskscreen.rows"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
@@ -27,10 +26,9 @@ local function run(context)
       seen[source] = true
     end
   end
-  local summary = status.ensure(report.write(rows.options_of(context.options, {
+  local summary = status.ensure(report.write(tables.merge(context.options, {
     input = sources,
     output = path == "-" and context.world.out or path,
-    title = context.options.title,
   })))
   for _, note in ipairs(summary.notes) do
     context:warn(note)

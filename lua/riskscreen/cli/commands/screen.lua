@@ -10,6 +10,8 @@ local runs = require "riskscreen.cli.run"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
+local ADDRESS = "0x16e998a4a64a384aa74dd757e5a6858ab909262e" -- for the examples
+
 -- Options that mean nothing without --file.
 local of_file = tables.concat(
   {
@@ -85,11 +87,8 @@ return {
   arguments = { { name = "address", count = "*", doc = "Addresses of the network that -n names." } },
   options = tables.concat(always, of_file, decision_record.options),
   examples = {
-    { line = "screen 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth", what = "The exit status is the verdict" },
-    {
-      line = "screen -q 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth --fail-on block && echo pass",
-      what = "In a script: review and unknown pass",
-    },
+    { line = "screen " .. ADDRESS .. " -n eth", what = "The exit status is the verdict" },
+    { line = "screen -q " .. ADDRESS .. " -n eth --fail-on block && echo pass", what = "Review and unknown pass, too" },
     { line = "screen --file addresses.csv", what = "A file; the results are in addresses.results.csv" },
     { line = "screen --file addresses.csv --resume", what = "Go on after an interruption" },
     { line = "screen --file addresses.csv.gz --dry-run --rate 50", what = "What a run would cost" },

@@ -8,7 +8,6 @@ local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
 local status = require "riskscreen.cli.status"
-local rows = require "riskscreen.rows"
 local store = require "riskscreen.store"
 local tables = require "riskscreen.util.tables"
 local watches = require "riskscreen.watch"
@@ -40,6 +39,9 @@ local function secret_of(context)
   local secret = path and configuration.read_secret(path) or context.world.getenv "RISKSCREEN_WATCH_SECRET"
   return secret or status.misuse "--webhook needs RISKSCREEN_WATCH_SECRET or --webhook-secret-file"
 end
+
+local EVERY = "The time from the beginning of a cycle to the next, such as 30m or 1d; screenings are spread over it. "
+  .. "Default: 6h."
 
 local order = { "id", "time", "watch", "address", "network", "action", "before", "risks", "risks_before", "reasons" }
 
@@ -74,7 +76,7 @@ local function run(context)
     status.misuse "--test needs --webhook or --command"
   end
   local client = context:client()
-  local request = tables.merge(tables.pick(options, { "name", "every", "rate", "daily_cap", "include" }), {
+  local request = tables.merge(option_of.values(watches.options, options), {
     source = options.file or "",
     network = context:network(),
     on_change = receiver(context),
@@ -84,7 +86,7 @@ local function run(context)
     end,
   })
   local function watch_in(kept)
-    local made, watch = pcall(watches.new, client, rows.options_of(options, tables.merge(request, { store = kept })))
+    local made, watch = pcall(watches.new, client, tables.merge(request, { store = kept }))
     return made and watch or status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
   end
   local trial = watch_in(store.memory()) -- a mistake must not leave a state behind
@@ -127,14 +129,7 @@ return {
     .. "RISKSCREEN_WATCH_SECRET is the key of the webhook's signature.",
   options = tables.concat({
     option_of.text("file", "PATH", "File of rows: CSV with a column address, or JSON lines."),
-    {
-      name = "every",
-      type = "string",
-      argument = "TIME",
-      check = option_of.duration,
-      doc = "The time from the beginning of a cycle to the next, such as 30m or 1d; screenings are spread over it. "
-        .. "Default: 6h.",
-    },
+    tables.merge(build.checked("every", "string", option_of.duration, EVERY), { argument = "TIME" }),
     build.flag("once", nil, "One cycle, as fast as --rate allows, for cron or a timer."),
     build.flag("test", nil, "Send one test change to --command and --webhook, and end."),
     picked[1],
@@ -155,7 +150,7 @@ return {
     { status = status.done, what = "every address was screened, and every change, or the test, was taken" },
     {
       status = status.unknown,
-      what = "--once: an address has no answer, a change waits, or the daily cap was reached; a test was not taken",
+      what = "--once: no answer, a change that waits, or the daily cap; a test was not taken",
     },
   },
   verdict = "output",

@@ -18,7 +18,7 @@ local tables = require "riskscreen.util.tables"
 local Output = {}
 Output.__index = Output
 
-local M = { formats = { "table", "json", "jsonl", "csv" }, columns = columns_of, table = render }
+local M = { columns = columns_of, table = render }
 
 local slashes = { ["/"] = "/" }
 

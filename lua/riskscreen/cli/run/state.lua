@@ -1,7 +1,7 @@
 -- The state of a run over a file, in SQLite beside the output. An answer is in the state before anything else is done
 -- with it. The output is written from there in the order of the input. Whenever the output is on the disk, the state
 -- gets its length. After a crash the output is cut to that length. The answers behind it are still in the state.
--- Nothing is kept of a run that writes to stdout.
+-- The state of a run that writes to stdout is in memory.
 
 local encode = require("riskscreen.cli.output").json
 local json = require "riskscreen.json"
@@ -32,8 +32,8 @@ local store = require "riskscreen.store"
 ---@class riskscreen.cli.State
 ---@field progress? riskscreen.cli.Progress none before the first run
 ---@field answers table<integer, riskscreen.cli.Answer> by the row's number: answers that are not in the output
----@field private quick? riskscreen.Store its changes outlast the process
----@field private durable? riskscreen.Store its changes outlast a power cut; they include those made by `quick`
+---@field private quick riskscreen.Store its changes outlast the process
+---@field private durable riskscreen.Store its changes outlast a power cut; they include those made by `quick`
 ---@field private unsaved integer[] numbers of answers that are in memory only
 ---@field private written integer the last row whose answer is in the output
 local State = {}
@@ -41,12 +41,9 @@ State.__index = State
 
 local KEY = "%015d" -- of an answer, by the row's number
 
--- Makes changes in one of the stores. A run that writes to stdout has none.
+-- Makes changes in one of the stores.
 local function commit(self, kept, changes)
-  local made, err = true, nil
-  if kept and changes[1] then
-    made, err = kept:batch(changes)
-  end
+  local made, err = kept:batch(changes)
   if not made then
     local advice = "The run stops. Mend the cause and go on with --resume: no recorded answer is lost."
     status.fail(status.unknown, ("the state %s cannot be written: %s. %s"):format(self.path, tostring(err), advice))
@@ -54,6 +51,9 @@ local function commit(self, kept, changes)
 end
 
 local function open(path, synchronous)
+  if not path then
+    return store.memory()
+  end
   local opened, err = store.sqlite { path = path, synchronous = synchronous }
   if not opened then
     local is_misuse = type(err) == "table" and (err.reason == "newer" or err.reason == "foreign")
@@ -70,14 +70,10 @@ local function new_progress()
 end
 
 ---Opens or creates the state of a run, and locks it.
----@param path? string none: the run cannot be resumed
+---@param path? string none: it is in memory, and the run cannot be resumed
 ---@return riskscreen.cli.State
 function M.open(path)
   local self = setmetatable({ path = path, answers = {}, unsaved = {}, written = 0 }, State)
-  if not path then
-    self.progress = new_progress()
-    return self
-  end
   self.quick = open(path, "normal")
   local _, err = self.quick:lock "run"
   if err then
@@ -85,7 +81,7 @@ function M.open(path)
     local message = ("another run is using %s: wait for its end, or end it (%s)"):format(path, tostring(err))
     status.misuse(message)
   end
-  self.durable = open(path, "full")
+  self.durable = path and open(path, "full") or self.quick
   local written = self.quick:space("run"):get "progress"
   self.progress = written and json.decode(written)
   self.written = self.progress and self.progress.position or 0
@@ -121,7 +117,7 @@ end
 ---@param answer riskscreen.cli.Answer
 function State:take(number, answer)
   self.answers[number] = answer
-  if not answer.failed and self.quick then
+  if not answer.failed then
     self.unsaved[#self.unsaved + 1] = number
   end
 end
@@ -129,14 +125,14 @@ end
 ---Makes the answers that were taken outlast the process.
 function State:save()
   local changes = {}
-  for _, number in ipairs(self.unsaved) do
-    local answer = self.answers[number]
-    if answer then
-      changes[#changes + 1] = { kind = "put", space = "answers", key = KEY:format(number), value = encode(answer) }
-    end
+  for index, number in ipairs(self.unsaved) do
+    local value = encode(self.answers[number])
+    changes[index] = { kind = "put", space = "answers", key = KEY:format(number), value = value }
   end
   self.unsaved = {}
-  commit(self, self.quick, changes)
+  if changes[1] then
+    commit(self, self.quick, changes)
+  end
 end
 
 ---Records that the output is on the disk up to a row, and removes the answers up to it.
@@ -164,10 +160,8 @@ end
 
 ---Closes the state and its lock.
 function State:close()
-  if self.quick then
-    self.durable:close()
-    self.quick:close()
-  end
+  self.durable:close()
+  self.quick:close()
 end
 
 return M

@@ -82,22 +82,14 @@ function counterpartyTable(list) {
   );
 }
 
+// The fields that the dialog does not show elsewhere.
 function factsOf(row) {
-  const list = [
-    ["Network", textOf(row[NETWORK])],
-    ["Risk level", textOf(row[LEVEL])],
-    ["Risk types", row[TYPES].map(textOf).join(", ")],
-    ["Entity", textOf(row[ENTITY])],
-    ["Category", textOf(row[CATEGORY])],
-    ["Time", row[TIME] === null ? "" : `${dateText(row[TIME])} UTC`],
-    ["Source", textOf(row[SOURCE])],
-    ["Failure", textOf(row[ERROR])],
-    ["Case", textOf(row[CASE])],
-    ["Analyst", textOf(row[ANALYST])],
-  ];
-  for (let at = 0; row[OTHERS] && at < row[OTHERS].length; at += 2) {
-    list.push([textOf(row[OTHERS][at]), row[OTHERS][at + 1]]);
+  const list = [];
+  for (const field of fields) {
+    if (field.column === TIME) list.push([field.title, row[TIME] === null ? "" : `${dateText(row[TIME])} UTC`]);
+    else if (![ADDRESS, ACTION, REASONS].includes(field.column)) list.push([field.title, textIn(row, field, ", ")]);
   }
+  for (let at = 0; at < row[OTHERS].length; at += 2) list.push([textOf(row[OTHERS][at]), row[OTHERS][at + 1]]);
   return list.filter(([, value]) => value !== "");
 }
 

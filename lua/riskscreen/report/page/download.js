@@ -5,21 +5,10 @@ const isoText = (seconds) => {
   return Number.isNaN(date.getTime()) ? String(seconds) : date.toISOString().replace(".000Z", "Z");
 };
 
-const exported = [
-  ["time", (row) => (row[TIME] === null ? "" : isoText(row[TIME]))],
-  ["address", (row) => row[ADDRESS]],
-  ["network", (row) => textOf(row[NETWORK])],
-  ["action", (row) => textOf(row[ACTION])],
-  ["reasons", (row) => textOf(row[REASONS]).replaceAll("\n", "; ")],
-  ["risk_levels", (row) => textOf(row[LEVEL])],
-  ["risk_types", (row) => row[TYPES].map(textOf).join("; ")],
-  ["entity", (row) => textOf(row[ENTITY])],
-  ["category", (row) => textOf(row[CATEGORY])],
-  ["source", (row) => textOf(row[SOURCE])],
-  ["error", (row) => textOf(row[ERROR])],
-  ["case", (row) => textOf(row[CASE])],
-  ["analyst", (row) => textOf(row[ANALYST])],
-];
+function exportedText(row, field) {
+  if (field.column === TIME) return row[TIME] === null ? "" : isoText(row[TIME]);
+  return textIn(row, field, "; ").replaceAll("\n", "; ");
+}
 
 // A cell by RFC 4180. One that a spreadsheet would take for a formula gets an apostrophe in front.
 function csvCell(text) {
@@ -30,16 +19,16 @@ function csvCell(text) {
 function csvOf(indexes) {
   const places = new Map();
   for (const index of indexes) {
-    const others = rows[index][OTHERS] || [];
+    const others = rows[index][OTHERS];
     for (let at = 0; at < others.length; at += 2) if (!places.has(others[at])) places.set(others[at], places.size);
   }
-  const taken = new Set(exported.map(([name]) => name));
+  const taken = new Set(fields.map(({ csv }) => csv));
   const names = [...places.keys()].map((name) => (taken.has(textOf(name)) ? `other_${textOf(name)}` : textOf(name)));
   const lines = [[...taken, ...names]];
   for (const index of indexes) {
-    const row = rows[index], others = row[OTHERS] || [], more = Array(places.size).fill("");
+    const row = rows[index], others = row[OTHERS], more = Array(places.size).fill("");
     for (let at = 0; at < others.length; at += 2) more[places.get(others[at])] = others[at + 1];
-    lines.push([...exported.map(([, of]) => of(row)), ...more]);
+    lines.push([...fields.map((field) => exportedText(row, field)), ...more]);
   }
   return lines.map((line) => `${line.map(csvCell).join(",")}\r\n`).join("");
 }

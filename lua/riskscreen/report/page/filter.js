@@ -1,17 +1,9 @@
 // The state of the page is its address after the "#": filters, order, page, and the row that is open. So every number
 // can be a link, and the browser's Back undoes a filter.
 
-const dimensions = [
-  { key: "action", title: "Verdict", column: ACTION },
-  { key: "level", title: "Risk level", column: LEVEL, absent: "no level" },
-  { key: "type", title: "Risk type", column: TYPES, isList: true, absent: "no type" },
-  { key: "network", title: "Network", column: NETWORK, absent: "no network" },
-  { key: "entity", title: "Entity", column: ENTITY, absent: "no entity" },
-  { key: "error", title: "Failure", column: ERROR },
-  { key: "source", title: "Source", column: SOURCE },
-  { key: "case", title: "Case", column: CASE, absent: "no case" },
-  { key: "analyst", title: "Analyst", column: ANALYST, absent: "no analyst" },
-];
+// The order of the charts.
+const dimensions = ["action", "level", "type", "network", "entity", "error", "source", "case", "analyst"].map((name) =>
+  fields.find(({ key }) => key === name));
 const dimensionOf = Object.fromEntries(dimensions.map((dimension) => [dimension.key, dimension]));
 
 const isKey = new Set([...Object.keys(dimensionOf), "address", "from", "to", "q", "sort", "page", "row"]);
@@ -63,17 +55,12 @@ const period = (() => {
 // The lower-case text of each row that a search looks at, made at the first search.
 let haystacks;
 function haystackOf(index) {
-  if (!haystacks) {
-    const lower = texts.map((text) => text.toLowerCase());
-    const lowerOf = (value) => (typeof value === "number" ? lower[value] : value.toLowerCase());
-    haystacks = rows.map((row) => {
-      const parts = [row[ADDRESS].toLowerCase()];
-      for (const column of [ACTION, NETWORK, LEVEL, ENTITY, CATEGORY, REASONS, ERROR, SOURCE, CASE, ANALYST]) parts.push(lowerOf(row[column]));
-      for (const type of row[TYPES]) parts.push(lowerOf(type));
-      if (row[OTHERS]) for (let at = 1; at < row[OTHERS].length; at += 2) parts.push(row[OTHERS][at].toLowerCase());
-      return parts.join("\n");
-    });
-  }
+  const searched = fields.filter(({ column }) => column !== TIME);
+  haystacks ??= rows.map((row) => {
+    const parts = searched.map((field) => textIn(row, field, "\n"));
+    for (let at = 1; at < row[OTHERS].length; at += 2) parts.push(row[OTHERS][at]);
+    return parts.join("\n").toLowerCase();
+  });
   return haystacks[index];
 }
 

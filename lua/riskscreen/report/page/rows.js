@@ -14,6 +14,27 @@ const numberOfText = new Map(texts.map((text, number) => [text, number]));
 const textOf = (value) => (typeof value === "number" ? texts[value] : value);
 const valueOf = (text) => numberOfText.get(text) ?? text;
 
+// The fields of a decision: what people call them, and their columns in files of the command. A field with a key has a
+// chart and a filter.
+const fields = [
+  { column: TIME, title: "Time", csv: "time" },
+  { column: ADDRESS, title: "Address", csv: "address" },
+  { column: NETWORK, title: "Network", csv: "network", key: "network", absent: "no network" },
+  { column: ACTION, title: "Verdict", csv: "action", key: "action" },
+  { column: REASONS, title: "Reasons", csv: "reasons" },
+  { column: LEVEL, title: "Risk level", csv: "risk_levels", key: "level", absent: "no level" },
+  { column: TYPES, title: "Risk type", csv: "risk_types", key: "type", absent: "no type", isList: true },
+  { column: ENTITY, title: "Entity", csv: "entity", key: "entity", absent: "no entity" },
+  { column: CATEGORY, title: "Category", csv: "category" },
+  { column: SOURCE, title: "Source", csv: "source", key: "source" },
+  { column: ERROR, title: "Failure", csv: "error", key: "error" },
+  { column: CASE, title: "Case", csv: "case", key: "case", absent: "no case" },
+  { column: ANALYST, title: "Analyst", csv: "analyst", key: "analyst", absent: "no analyst" },
+];
+
+// The text of a row's field, but for the time.
+const textIn = (row, { column, isList }, between) => (isList ? row[column].map(textOf).join(between) : textOf(row[column]));
+
 // The place of each action's number in ACTIONS.
 const actionIndex = new Map(ACTIONS.map((action, index) => [valueOf(action), index]));
 
