@@ -375,7 +375,7 @@ function riskscreen.watch(client, request) end
 ---@param level? "checksum"|"format"|false by default "checksum"; false accepts any text
 ---@param added? table<string, string|true> networks that the operator has added, perhaps with one of the same form
 ---@return string|nil canonical
----@return string|nil problem
+---@return string|nil message
 ---@return "address"|"network"|nil field
 function riskscreen.address.validate(address, network, level, added) end
 

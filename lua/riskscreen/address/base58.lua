@@ -32,10 +32,10 @@ end
 
 local M = {}
 
----The reason why a text is not Base58, or nil.
+---The message about a text that is not Base58, or nil.
 ---@param text string
 ---@return string|nil
-function M.problem(text)
+function M.explain(text)
   local at = text:find "[^1-9A-HJ-NP-Za-km-z]"
   return at and ("it has the character '%s' at position %d, which Base58 does not use"):format(text:sub(at, at), at)
 end

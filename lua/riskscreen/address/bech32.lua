@@ -69,7 +69,7 @@ local M = {}
 ---@param text string
 ---@param prefix string in lower case
 ---@return riskscreen.Bech32|nil
----@return string|nil reason
+---@return string|nil message
 function M.decode(text, prefix)
   local small = text:lower()
   if text ~= small and text ~= text:upper() then

@@ -33,10 +33,10 @@ end
 
 local M = {}
 
----The reason why a text is no address of any network, or nil.
+---The message about a text that is no address of any network, or nil.
 ---@param text string
 ---@return string|nil
-function M.problem(text)
+function M.explain(text)
   if text == "" then
     return "it is empty"
   end

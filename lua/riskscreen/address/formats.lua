@@ -69,7 +69,7 @@ local function base58check(name, beginning, shortest, longest, versions)
     name = name,
     beginning = beginning,
     read = function(address, checked)
-      local message = base58.problem(address)
+      local message = base58.explain(address)
       if message then
         return nil, message
       elseif #address < shortest or #address > longest then
@@ -88,8 +88,8 @@ local function base58check(name, beginning, shortest, longest, versions)
   }
 end
 
--- The reason why the symbols of a segwit address are wrong, or nil: BIP-173 and BIP-350.
-local function segwit_problem(decoded)
+-- The message about wrong symbols of a segwit address, or nil: BIP-173 and BIP-350.
+local function segwit_message(decoded)
   local version = decoded.symbols[1]
   local size = version and bech32.bytes_in(decoded.symbols, 2)
   if not version or version > 16 then
@@ -104,16 +104,16 @@ local function segwit(name, prefix, beginning)
     name = name,
     beginning = beginning,
     read = function(address, checked)
-      local decoded, reason = bech32.decode(address, prefix)
+      local decoded, message = bech32.decode(address, prefix)
       if not decoded then
-        return nil, reason
+        return nil, message
       end
-      reason = segwit_problem(decoded)
-      -- A wrong letter is the likelier reason where the checksum fails, too.
+      message = segwit_message(decoded)
+      -- A wrong letter is likelier where the checksum fails, too.
       if checked and decoded.variant ~= (decoded.symbols[1] == 0 and "bech32" or "bech32m") then
         return nil, CHECKSUM_FAILS
       end
-      return not reason and address:lower() or nil, reason
+      return not message and address:lower() or nil, message
     end,
   }
 end
@@ -124,9 +124,9 @@ local io1 = {
   name = "an iotex (io1…)",
   beginning = "^[iI][oO]1",
   read = function(address, checked)
-    local decoded, reason = bech32.decode(address, "io")
+    local decoded, message = bech32.decode(address, "io")
     if not decoded then
-      return nil, reason
+      return nil, message
     elseif checked and decoded.variant ~= "bech32" then
       return nil, CHECKSUM_FAILS
     elseif #decoded.symbols ~= 32 then
@@ -165,7 +165,7 @@ local solana = {
   name = "a solana",
   beginning = "",
   read = function(address)
-    local message = base58.problem(address)
+    local message = base58.explain(address)
     if message then
       return nil, message
     elseif #address < 32 or #address > 44 then

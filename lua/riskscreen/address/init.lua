@@ -48,19 +48,19 @@ for _, level in ipairs { "checksum", "format" } do
   end)
 end
 
--- The canonical address of a text, or nil and the reason of the first form that the text begins like.
+-- The canonical address of a text, or nil and the message of the first form that the text begins like.
 local function read(format, address, checked)
-  local first_reason
+  local first_message
   for _, form in ipairs(format.forms) do
     if address:find(form.beginning) then
-      local canonical, reason = form.read(address, checked)
+      local canonical, message = form.read(address, checked)
       if canonical then
         return canonical
       end
-      first_reason = first_reason or reason
+      first_message = first_message or message
     end
   end
-  return nil, first_reason
+  return nil, first_message
 end
 
 local function begins_like_hexadecimal(address)
@@ -202,24 +202,24 @@ function M.explain(address, network)
   elseif #address > LONGEST then
     return ("it is %s long, and the longest address has %d"):format(text.count(#address, "byte"), LONGEST)
   end
-  local canonical, reason = read(format, address, true)
+  local canonical, message = read(format, address, true)
   if canonical then
     return nil
   end
-  return require("riskscreen.address.foreign_characters").problem(address)
+  return require("riskscreen.address.foreign_characters").explain(address)
     or other_network(address, network)
-    or reason
+    or message
     or ("addresses of %s begin with %s"):format(network, format.beginning)
 end
 
-local function problem_of(address, network)
-  local reason = M.explain(address, network)
+local function message_of(address, network)
+  local message = M.explain(address, network)
   if not formats[network or false] then
-    return reason, "network"
+    return message, "network"
   elseif type(address) ~= "string" then
-    return reason, "address"
+    return message, "address"
   end
-  return ("%s is not an address of the network %s: %s"):format(text.show(address), network, reason), "address"
+  return ("%s is not an address of the network %s: %s"):format(text.show(address), network, message), "address"
 end
 
 -- The same for a network whose form is not known: the text must be an address of some network.
@@ -239,7 +239,7 @@ end
 ---@param level? "checksum"|"format"|false by default "checksum"; false accepts any text
 ---@param added? table<string, string|true> networks that the operator has added, perhaps with one of the same form
 ---@return string|nil canonical
----@return string|nil problem
+---@return string|nil message
 ---@return "address"|"network"|nil field
 function M.validate(address, network, level, added)
   local like = added and network ~= nil and added[network]
@@ -255,7 +255,7 @@ function M.validate(address, network, level, added)
   if not memory and level ~= false then
     error(("level must be 'checksum', 'format' or false (got %s)"):format(text.show(level)), 2)
   elseif not format or type(address) ~= "string" or #address > LONGEST then
-    return nil, problem_of(address, network)
+    return nil, message_of(address, network)
   elseif not memory then
     return (M.normalize(address, network))
   end
@@ -266,7 +266,7 @@ function M.validate(address, network, level, added)
   end
   canonical = read(format, address, level ~= "format")
   if not canonical then
-    return nil, problem_of(address, network)
+    return nil, message_of(address, network)
   end
   known:set(address, canonical)
   return canonical

@@ -177,7 +177,7 @@ function M.read(given)
   elseif type(key) ~= "string" then
     problem = "must return a string (got " .. texts.kind(key) .. ")"
   else
-    problem = http.key_problem(key)
+    problem = http.key_message(key)
     if not problem then
       return key
     end

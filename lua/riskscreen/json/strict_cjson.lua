@@ -96,12 +96,12 @@ local function has_too_many(outline, limit)
   return signs >= limit and 1 + signs - select(2, outline:gsub("[%[{][ \t\n\r]*[%]}]", "")) > limit
 end
 
----The reason why a text is refused before lua-cjson reads it.
+---The message about a text that is refused before lua-cjson reads it.
 ---@param text string
 ---@param outline string the text with its strings replaced
 ---@param limits riskscreen.json.DecoderOptions
 ---@return string|nil
-local function problem_of(text, outline, limits)
+local function message_of(text, outline, limits)
   if not is_utf8(text) then
     return "the text is not well-formed UTF-8"
   elseif text:find("\0", 1, true) or outline:find('"', 1, true) then
@@ -156,7 +156,7 @@ function M.decoder(options)
       return nil, ("the text is longer than %d bytes"):format(limits.max_size)
     end
     local outline = replace_strings(text, "s")
-    local message = problem_of(text, outline, limits)
+    local message = message_of(text, outline, limits)
     if message then
       return nil, message
     end

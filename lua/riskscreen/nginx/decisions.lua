@@ -18,7 +18,7 @@ local NOT_READ, WITHOUT_SECRET, WRONG_METHOD = 400, 401, 405
 -- A secret that a header can carry, as a test of texts, so that no table holds it.
 local function secret_test(value)
   if not value:find(build.forms.key.pattern) then
-    return nil, build.forms.key.reason
+    return nil, build.forms.key.message
   elseif not value:find "^[%w%-._~+/]+=*$" then
     return nil, "must be of letters, digits and '-._~+/', with '=' at its end alone"
   end

@@ -213,26 +213,26 @@ end
 
 ---A text of a form.
 ---@param name string
----@param form { pattern: string, reason: string } one of `forms`
+---@param form { pattern: string, message: string } one of `forms`
 ---@param doc string
 ---@param default? string
 ---@return riskscreen.Option
 function M.text(name, form, doc, default)
   return M.checked(name, "string", function(value)
     if type(value) == "string" and not value:find(form.pattern) then
-      return nil, form.reason
+      return nil, form.message
     end
     return value
   end, doc, default)
 end
 
 M.forms = {
-  word = { pattern = "^[%w_-]+$", reason = "must be of letters, digits, '_' and '-'" },
-  name = { pattern = "^[%w_.-]+$", reason = "must be of letters, digits, '_', '.' and '-'" },
-  file = { pattern = "^[^%z\1-\31\127]+$", reason = "must be the name of a file" },
-  not_empty = { pattern = ".", reason = "must not be empty" },
+  word = { pattern = "^[%w_-]+$", message = "must be of letters, digits, '_' and '-'" },
+  name = { pattern = "^[%w_.-]+$", message = "must be of letters, digits, '_', '.' and '-'" },
+  file = { pattern = "^[^%z\1-\31\127]+$", message = "must be the name of a file" },
+  not_empty = { pattern = ".", message = "must not be empty" },
   -- So many bytes, or more.
-  key = { pattern = ("."):rep(SHORTEST_KEY), reason = ("must have at least %d bytes"):format(SHORTEST_KEY) },
+  key = { pattern = ("."):rep(SHORTEST_KEY), message = ("must have at least %d bytes"):format(SHORTEST_KEY) },
 }
 
 ---The checked copy of a list.
@@ -242,7 +242,7 @@ M.forms = {
 ---@param fewest? integer items
 ---@param most? integer items
 ---@return any[]|nil checked
----@return string|nil reason an item may hold a secret and is not shown
+---@return string|nil message an item may hold a secret and is not shown
 function M.list_of(value, wanted, check, fewest, most)
   local count, list = tables.sequence_length(value), {}
   if not count then

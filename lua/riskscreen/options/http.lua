@@ -1,5 +1,5 @@
 -- Checks of the options that shape a request: URLs, paths, headers, names on the wire. Each returns the checked copy,
--- or nil and the reason. A value that may hold a secret is not shown.
+-- or nil and a message. A value that may hold a secret is not shown.
 local build = require "riskscreen.options.build"
 local operations = require "riskscreen.interface.operations"
 local tables = require "riskscreen.util.tables"
@@ -101,7 +101,7 @@ end
 
 ---@param value string
 ---@return riskscreen.BaseUrl|nil checked
----@return string|nil reason
+---@return string|nil message
 function M.base_url(value)
   local scheme, authority, rest = value:match "^(%a[%w+.-]*)://([^/?#]*)(.*)$"
   scheme = scheme and text.lower(scheme)
@@ -138,7 +138,7 @@ end
 
 ---@param value string
 ---@return string|nil checked
----@return string|nil reason
+---@return string|nil message
 function M.proxy(value)
   if not proxy_host(value) then
     return nil, "must be a URL such as http://host:port (http, https, socks5 or socks5h; '@' in a password is %40)"
@@ -153,10 +153,10 @@ function M.is_local_proxy(url)
   return is_loopback(proxy_host(url))
 end
 
----The fault of a key, or nil. Removing a shorter key from messages would damage their other words.
+---The message about a wrong key, or nil. Removing a shorter key from messages would damage their other words.
 ---@param key string
 ---@return string|nil
-function M.key_problem(key)
+function M.key_message(key)
   if not text.is_header_value(key) then
     return "has control characters (a key read from a file may end in a line end)"
   elseif key:find "^[ \t]" or key:find "[ \t]$" then
@@ -168,18 +168,18 @@ end
 
 ---@param value string|function
 ---@return string|function|nil checked
----@return string|nil reason
+---@return string|nil message
 function M.access_key(value)
-  local problem = type(value) == "string" and M.key_problem(value)
-  if problem then
-    return nil, "must be a key as the service gave it: the text " .. problem
+  local message = type(value) == "string" and M.key_message(value)
+  if message then
+    return nil, "must be a key as the service gave it: the text " .. message
   end
   return value
 end
 
 ---@param value string
 ---@return string|nil checked
----@return string|nil reason
+---@return string|nil message
 function M.user_agent(value)
   if value == "" or not text.is_header_value(value) then
     return nil, "must be a text of one line"
@@ -189,7 +189,7 @@ end
 
 ---@param value table
 ---@return table|nil checked
----@return string|nil reason
+---@return string|nil message
 function M.headers(value)
   local seen = {}
   for name, content in pairs(value) do
@@ -211,7 +211,7 @@ end
 
 ---@param value table
 ---@return table|nil checked
----@return string|nil reason
+---@return string|nil message
 function M.query(value)
   for name in pairs(value) do
     if type(name) ~= "string" then

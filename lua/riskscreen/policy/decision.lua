@@ -145,12 +145,12 @@ function M.unknown(err, address, network)
 end
 
 ---The decision about an address that cannot be looked up. The error's kind tells it from a failure of the service.
----@param problem string
+---@param message string
 ---@param address? any
 ---@param network? any
 ---@return riskscreen.Decision
-function M.invalid(problem, address, network)
-  return M.unknown(errors.new("invalid_argument", problem, { sent = false }), address, network)
+function M.invalid(message, address, network)
+  return M.unknown(errors.new("invalid_argument", message, { sent = false }), address, network)
 end
 
 ---The texts of a decision's reasons, the worst first.

@@ -165,7 +165,7 @@ Account.__index = Account
 ---@param credits integer the cost of the request
 ---@param now number seconds
 ---@return boolean allowed
----@return string? reason
+---@return string? message
 ---@return integer? retry_after whole seconds, where waiting helps
 function Account:admit(credits, now)
   if self.quota and self.usage.credits + credits > self.quota then

@@ -1,4 +1,4 @@
--- One function for each operation, by its name: (context, checked parameters) --> { data, pagination } | nil, failure.
+-- One function for each operation, by its name: (context, checked parameters) --> { data, pagination } | nil, refusal.
 -- The context has the account, the transaction tasks and the time of the request. No HTTP here.
 local address_data = require "riskscreen.sandbox.address_data"
 local canonical_address = require("riskscreen.address").normalize
@@ -13,7 +13,7 @@ local kyt = require "riskscreen.sandbox.kyt"
 ---@field now number seconds since the Unix epoch
 ---@field delivery? riskscreen.sandbox.Delivery of the webhook, as the request asks for it
 
----@class riskscreen.sandbox.Failure
+---@class riskscreen.sandbox.Refusal
 ---@field code integer
 ---@field message string
 

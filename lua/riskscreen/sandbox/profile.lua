@@ -86,7 +86,7 @@ local M = {}
 ---@param name string of the operation
 ---@param parameters table
 ---@return table parameters for the sandbox
----@return string|nil problem
+---@return string|nil message
 function M.page(profile, name, parameters)
   if name ~= "listWhitelistAddresses" and name ~= "listBlacklistAddresses" then
     return parameters

@@ -92,7 +92,7 @@ local function includes_json(accept)
 end
 
 -- The message about a media type that the service does not speak.
-local function header_problem(headers)
+local function header_message(headers)
   local content_type, accept = headers["content-type"], headers.accept
   if content_type and not is_json(content_type) then
     return "Content-Type must be " .. JSON_TYPE .. " (got '" .. content_type .. "')"
@@ -120,7 +120,7 @@ local function perform(self, operation, account, parameters, now, header)
   if message then
     return invalid(self, now, message)
   end
-  local result, failure = handlers[operation.name]({
+  local result, refusal = handlers[operation.name]({
     account = account,
     tasks = self.tasks,
     answers = self.answers,
@@ -129,7 +129,7 @@ local function perform(self, operation, account, parameters, now, header)
     delivery = delivery,
   }, checked)
   if not result then
-    return invalid(self, now, failure.message, failure.code)
+    return invalid(self, now, refusal.message, refusal.code)
   end
   if self.profile then
     profiles.answer(self.profile, operation.name, result, checked)
@@ -140,11 +140,11 @@ end
 
 -- Checks the limits of the account and the headers. The answer is nil when the operation may be performed.
 local function admit(self, operation, account, request, parameters, now)
-  local allowed, reason, retry_after = account:admit(cost_of(self, operation, parameters), now)
+  local allowed, message, retry_after = account:admit(cost_of(self, operation, parameters), now)
   if not allowed then
-    return refuse(429, reason, { ["retry-after"] = retry_after and tostring(retry_after) })
+    return refuse(429, message, { ["retry-after"] = retry_after and tostring(retry_after) })
   end
-  local message = header_problem(request.headers)
+  message = header_message(request.headers)
   return message and invalid(self, now, message)
 end
 

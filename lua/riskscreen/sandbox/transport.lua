@@ -2,7 +2,7 @@
 -- would on a network.
 local text = require "riskscreen.util.text"
 
-local function failure(kind, message)
+local function fail(kind, message)
   return nil, { kind = kind, message = message, sent = true }
 end
 
@@ -36,16 +36,16 @@ function M.new(service, sleep)
     local wait = duration(response)
     if wait >= request.timeout then
       sleep(request.timeout)
-      return failure("timeout", ("no complete answer within %g s"):format(request.timeout))
+      return fail("timeout", ("no complete answer within %g s"):format(request.timeout))
     elseif wait > 0 then
       sleep(wait)
     end
     local fault = response.fault and response.fault.kind
     if fault == "reset" then
-      return failure("network", "the connection was reset before an answer came")
+      return fail("network", "the connection was reset before an answer came")
     elseif fault == "truncate" and response.fault.bytes < #response.body then
       local missing = #response.body - response.fault.bytes
-      return failure("network", ("the connection ended with %d bytes of the body missing"):format(missing))
+      return fail("network", ("the connection ended with %d bytes of the body missing"):format(missing))
     end
     return {
       status = response.status,

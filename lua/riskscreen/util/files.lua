@@ -130,21 +130,21 @@ function M.replace(path)
     end or message
   end
   local unfinished = M.unfinished(path)
-  local file, message = claim(path)
+  local file, refusal = claim(path)
   if not file then
-    return nil, message
+    return nil, refusal
   end
   return file,
     function(is_complete)
-      local ok, reason = (system and system.sync or file.flush)(file)
+      local ok, message = (system and system.sync or file.flush)(file)
       if ok and is_complete then
-        ok, reason = M.rename(unfinished, M.target(path))
+        ok, message = M.rename(unfinished, M.target(path))
       end
       if not (ok and is_complete) then
         os.remove(unfinished)
       end
       file:close() -- this gives the lock back
-      return ok and true, reason
+      return ok and true, message
     end
 end
 
@@ -161,8 +161,8 @@ function M.write(path, content)
     content = content(M.read(path) or "")
   end
   local ok, message = file:write(content)
-  local closed, reason = finish(ok ~= nil)
-  return ok and closed, message or reason
+  local closed, other = finish(ok ~= nil)
+  return ok and closed, message or other
 end
 
 -- ENOENT, ENOTDIR, and ENAMETOOLONG of Linux and of BSD.

@@ -2,7 +2,7 @@
 -- of its own, so its waits block. A yield that is no wait of the library's is a failure like any other.
 local text = require "riskscreen.util.text"
 
-local LONGEST_FAILURE = 200 -- bytes of a failure, as stderr has it
+local LONGEST_MESSAGE = 200 -- bytes of a failure, as stderr has it
 local LONGEST_NUMBER = 2 ^ 53 -- a date beyond it is none
 
 local needs_lua_function = _VERSION == "Lua 5.1" -- a coroutine of PUC Lua 5.1 takes no function of C
@@ -34,10 +34,10 @@ end
 -- A function that tells the operator of a function's first failure. The place may be called a thousand times a second.
 local function reporter(name)
   local is_told = false
-  return function(failure)
+  return function(err)
     if not is_told then
       is_told = true
-      local shown = text.printable(tostring(failure), LONGEST_FAILURE)
+      local shown = text.printable(tostring(err), LONGEST_MESSAGE)
       io.stderr:write(("riskscreen: the function %s failed: %s\n"):format(name, shown))
     end
   end
@@ -50,9 +50,9 @@ end
 function M.notice(name, fn)
   local report = reporter(name)
   return function(...)
-    local ok, failure = M.call(fn, ...)
+    local ok, err = M.call(fn, ...)
     if not ok then
-      report(failure)
+      report(err)
     end
   end
 end

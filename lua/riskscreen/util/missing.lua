@@ -39,10 +39,10 @@ local function remedy(name)
 end
 
 ---A line for a person about a failure of `require`, or nil for another failure.
----@param failure any
+---@param err any
 ---@return string|nil
-function M.explain(failure)
-  local message = tostring(failure)
+function M.explain(err)
+  local message = tostring(err)
   local library = message:match "%f[%w](lib[%w.+-]-%.so[%d.]*): cannot open shared object file"
   if library then
     local module = message:match "error loading module '([^']+)'" or "a module"
