@@ -9,6 +9,7 @@ local errors = require "riskscreen.errors"
 local event_inbox = require "riskscreen.webhook.inbox"
 local explore = require "riskscreen.explore"
 local faults = require "riskscreen.sandbox.faults"
+local files = require "riskscreen.util.files"
 local gate = require "riskscreen.nginx.options"
 local listener = require "riskscreen.webhook.listener"
 local manual = require "generate.manual"
@@ -29,33 +30,34 @@ local screen = require "riskscreen.client.screen"
 local screen_all = require "riskscreen.client.screen_all"
 local stats = require "riskscreen.call.stats"
 local surface = require "generate.surface"
+local tables = require "riskscreen.util.tables"
 local types = require "generate.types"
 local watch = require "riskscreen.watch"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
 local function read(path)
-  local file = io.open(path, "rb")
-  local text = file and file:read "*a" or ""
-  if file then
-    file:close()
+  return files.read(path) or ""
+end
+
+-- A table with a row for each entry of a list.
+local function table_of(head, list, row_of)
+  local rows = {}
+  for index, entry in ipairs(list) do
+    rows[index] = row_of(entry)
   end
-  return text
+  return markdown.table(head, rows)
 end
 
 local function error_table()
-  local rows = {}
-  for _, entry in ipairs(errors.kinds) do
-    rows[#rows + 1] = { "`" .. entry.kind .. "`", entry.retryable and "yes" or "no", entry.doc }
-  end
-  return markdown.table({ "kind", "may succeed later", "what happened" }, rows)
+  return table_of({ "kind", "may succeed later", "what happened" }, errors.kinds, function(entry)
+    return { "`" .. entry.kind .. "`", entry.retryable and "yes" or "no", entry.doc }
+  end)
 end
 
 local function class_fields(index, name)
-  local rows = {}
-  for _, field in ipairs(index.classes[name].fields) do
-    rows[#rows + 1] = { "`" .. field.name .. "`", "`" .. field.type .. "`", field.doc }
-  end
-  return markdown.table({ "field", "type", "meaning" }, rows)
+  return table_of({ "field", "type", "meaning" }, index.classes[name].fields, function(field)
+    return { "`" .. field.name .. "`", "`" .. field.type .. "`", field.doc }
+  end)
 end
 
 -- The fields of a client's option that is a table.
@@ -77,10 +79,7 @@ local function group_table(name)
 end
 
 local function gate_table()
-  local of_location = {}
-  for _, option in ipairs(gate.location) do
-    of_location[option.name] = true
-  end
+  local of_location = tables.set(tables.pluck(gate.location, "name"))
   local rows = markdown.option_rows(gate.gate, true)
   for _, row in ipairs(rows) do
     table.insert(row, 4, of_location[row.owner] and "yes" or "")
@@ -89,64 +88,48 @@ local function gate_table()
 end
 
 local function metrics_table()
-  local rows = {}
-  for _, metric in ipairs(metrics.list) do
-    rows[#rows + 1] = { "`" .. metric.name .. "`", metric.type, table.concat(metric.labels, ", "), metric.doc }
-  end
-  return markdown.table({ "metric", "type", "labels besides `gate`", "meaning" }, rows)
+  return table_of({ "metric", "type", "labels besides `gate`", "meaning" }, metrics.list, function(metric)
+    return { "`" .. metric.name .. "`", metric.type, table.concat(metric.labels, ", "), metric.doc }
+  end)
 end
 
 local function scenario_table()
-  local rows = {}
-  for _, scenario in ipairs(scenarios) do
-    rows[#rows + 1] = { "`" .. scenario.name .. "`", scenario.network, "`" .. scenario.address .. "`", scenario.what }
-  end
-  return markdown.table({ "scenario", "network", "address", "what the sandbox answers" }, rows)
+  return table_of({ "scenario", "network", "address", "what the sandbox answers" }, scenarios, function(scenario)
+    return { "`" .. scenario.name .. "`", scenario.network, "`" .. scenario.address .. "`", scenario.what }
+  end)
 end
 
 local function assumption_table()
-  local rows = {}
-  for _, assumption in ipairs(assumptions.list) do
-    local others = {}
-    for index = 2, #assumption.values do
-      others[index - 1] = "`" .. tostring(assumption.values[index]) .. "`"
+  local head = { "name in a profile", "what is open", "assumed", "other values, such as", "what to set" }
+  return table_of(head, assumptions.list, function(assumption)
+    local values = {}
+    for index, value in ipairs(assumption.values) do
+      values[index] = "`" .. tostring(value) .. "`"
     end
-    local set = assumption.set and "`" .. assumption.set:format "…" .. "`" or ""
-    local assumed = "`" .. tostring(assumption.values[1]) .. "`"
-    rows[#rows + 1] = { "`" .. assumption.name .. "`", assumption.doc, assumed, table.concat(others, ", "), set }
-  end
-  return markdown.table(
-    { "name in a profile", "what is open", "assumed", "other values, such as", "what to set" },
-    rows
-  )
+    local assumed, set = table.remove(values, 1), assumption.set and "`" .. assumption.set:format "…" .. "`" or ""
+    return { "`" .. assumption.name .. "`", assumption.doc, assumed, table.concat(values, ", "), set }
+  end)
 end
 
 local function verb_table()
-  local rows = {}
-  for _, command in ipairs(commands.list()) do
-    rows[#rows + 1] = { "`" .. command.name .. "`", command.summary }
-  end
-  return markdown.table({ "verb", "what it does" }, rows)
+  return table_of({ "verb", "what it does" }, commands.list(), function(command)
+    return { "`" .. command.name .. "`", command.summary }
+  end)
 end
 
 -- The options of screen_all that client:screen does not have.
 local function options_without(all, others)
-  local known, list = {}, {}
-  for _, option in ipairs(others) do
-    known[option.name] = true
-  end
+  local known, list = tables.set(tables.pluck(others, "name")), {}
   for _, option in ipairs(all) do
-    if not known[option.name] then
-      list[#list + 1] = option
-    end
+    list[#list + 1] = not known[option.name] and option or nil
   end
   return list
 end
 
 -- A page with each of its tables in its place, between two comments with the table's name.
-local function page(path, tables)
+local function page(path, contents)
   local text = read(path)
-  for name, content in pairs(tables) do
+  for name, content in pairs(contents) do
     local open, close = ("<!-- %s -->"):format(name), ("<!-- /%s -->"):format(name)
     local _, from = text:find(open, 1, true)
     local to = text:find(close, 1, true)
@@ -238,9 +221,7 @@ for path, text in pairs(generated) do
     print((is_check and "out of date: " or "written: ") .. path)
     if not is_check then
       os.execute("mkdir -p ./" .. (path:match "^(.*)/" or ""))
-      local file = assert(io.open(path, "wb"))
-      file:write(text)
-      file:close()
+      assert(files.write(path, text))
     end
   end
 end

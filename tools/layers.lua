@@ -11,7 +11,6 @@ local M = {}
 ---@field open_components table<string, boolean> components whose modules are all open: a face would only pass them on
 ---@field nginx_components string[] the components that use nginx's API
 ---@field nginx_aware table<string, string> modules outside those components that may name `ngx`, each with the reason
----@field known string[] keys of faults that are tolerated until they are mended
 
 local function read(path)
   local file = assert(io.open(path, "rb"))
@@ -75,7 +74,6 @@ M.rules = {
   },
   nginx_components = { "riskscreen.nginx", "riskscreen.runtime.nginx" },
   nginx_aware = { ["riskscreen.runtime"] = "it finds out whether it runs inside nginx" },
-  known = {},
 }
 
 -- The folders of csrc/ and the folders whose headers each may include.
@@ -261,9 +259,8 @@ local Check = {}
 Check.__index = Check
 
 function Check:fault(path, line, key, message)
-  self.met[key] = true
   local place = path .. ":" .. line .. ":" .. key
-  if not self.tolerated[key] and not self.reported[place] then
+  if not self.reported[place] then
     self.reported[place] = true
     self.faults[#self.faults + 1] = { path = path, line = line, key = key, message = message }
   end
@@ -441,20 +438,12 @@ end
 
 -- An exception that nothing needs any more hides the next fault of its kind.
 function Check:stale()
-  local function remove(entry, list)
-    local message = ("no import needs '%s' in `%s` any more; remove it"):format(entry, list)
-    self:fault("tools/layers.lua", 1, "stale: " .. entry, message)
-  end
   for _, list in ipairs { "open", "sideways", "nginx_aware" } do
     for _, key in ipairs(ordered(self.rules[list])) do
       if not self.needed[list .. "." .. key] then
-        remove(key, list)
+        local message = ("no import needs '%s' in `%s` any more; remove it"):format(key, list)
+        self:fault("tools/layers.lua", 1, "stale: " .. key, message)
       end
-    end
-  end
-  for _, key in ipairs(self.rules.known) do
-    if not self.met[key] then
-      remove(key, "known")
     end
   end
 end
@@ -474,13 +463,8 @@ function M.check(files, rules)
     modules = M.modules(files),
     faults = {},
     reported = {},
-    met = {},
     needed = {},
-    tolerated = {},
   }, Check)
-  for _, key in ipairs(rules.known) do
-    check.tolerated[key] = true
-  end
   for _, name in ipairs(ordered(check.modules)) do
     check:imports(check.modules[name])
     check:nginx(check.modules[name])
@@ -518,8 +502,7 @@ end
 if arg and arg[0] and arg[0]:find "layers%.lua$" then
   local faults = M.check(M.read())
   for _, fault in ipairs(faults) do
-    local text = arg[1] == "--keys" and fault.key or ("%s:%d: %s"):format(fault.path, fault.line, fault.message)
-    io.stderr:write(text, "\n")
+    io.stderr:write(("%s:%d: %s\n"):format(fault.path, fault.line, fault.message))
   end
   os.exit(#faults == 0)
 end

@@ -1,6 +1,7 @@
 -- docs/openapi.json: the interface of gate:decisions(), from the tables that the gate checks requests by.
 local decisions = require "riskscreen.nginx.decisions"
 local json = require "riskscreen.json"
+local tables = require "riskscreen.util.tables"
 local version = require "riskscreen.version"
 
 local M = {}
@@ -12,31 +13,19 @@ local function pretty(value, indent)
   if type(value) ~= "table" then
     return assert(json.encode(value)):gsub("\\/", "/")
   end
-  local lines, inner, is_array = {}, indent .. "  ", json.is_array(value)
-  local names, known = {}, {}
-  for _, name in ipairs(is_array and {} or order) do
-    names[#names + 1] = value[name] ~= nil and name or nil
-    known[name] = true
-  end
-  local rest = {}
-  for name in pairs(is_array and {} or value) do
-    rest[#rest + 1] = not known[name] and name or nil
-  end
-  table.sort(rest)
-  for _, name in ipairs(rest) do
-    names[#names + 1] = name
-  end
-  for _, name in ipairs(names) do
-    lines[#lines + 1] = ('%s"%s": %s'):format(inner, name, pretty(value[name], inner))
-  end
+  local lines, inner, is_array, is_written = {}, indent .. "  ", json.is_array(value), {}
   for index, item in ipairs(is_array and value or {}) do
     lines[index] = inner .. pretty(item, inner)
   end
-  local open, close = "{", "}"
-  if is_array then
-    open, close = "[", "]"
+  for _, name in ipairs(is_array and {} or tables.concat(order, tables.sorted_keys(value))) do
+    if value[name] ~= nil and not is_written[name] then
+      is_written[name] = true
+      lines[#lines + 1] = ('%s"%s": %s'):format(inner, name, pretty(value[name], inner))
+    end
   end
-  return #lines == 0 and open .. close or ("%s\n%s\n%s%s"):format(open, table.concat(lines, ",\n"), indent, close)
+  local signs = is_array and "[]" or "{}"
+  return #lines == 0 and signs
+    or ("%s\n%s\n%s%s"):format(signs:sub(1, 1), table.concat(lines, ",\n"), indent, signs:sub(2))
 end
 
 local function schema_of(fields)

@@ -3,33 +3,12 @@
 local version = require "riskscreen.version"
 
 local SUMMARY = "Screen blockchain addresses and transactions against a risk service, and never get a wrong yes"
+local DECODER_SUMMARY = "The JSON decoder of riskscreen alone: strict, fast, and without libcurl"
 -- Stands for the addresses of the project, which is not published yet.
 local HOME = "https://example.com/riskscreen"
 
-local DECODER = [[
-rockspec_format = "3.0"
-package = "riskscreen-decoder"
-version = "%s-1"
-source = { url = "%s" }
-description = {
-  summary = "The JSON decoder of riskscreen alone: strict, fast, and without libcurl",
-  license = "MIT",
-}
-dependencies = { "lua >= 5.1, < 5.6" }
-build = {
-  type = "cmake",
-  variables = {
-    CMAKE_BUILD_TYPE = "Release",
-    CMAKE_INSTALL_PREFIX = "$(PREFIX)",
-    LUA_INCLUDE_DIR = "$(LUA_INCDIR)",
-    RISKSCREEN_INSTALL_CMOD = "$(LIBDIR)",
-    RISKSCREEN_PARTS = "decoder",
-  },
-}
-]]
-
 -- The command needs argparse, which no rock names: most systems have it as a package that LuaRocks does not see.
-local LIBRARY = [[
+local ROCK = [[
 rockspec_format = "3.0"
 package = "%s"
 version = "%s-1"
@@ -46,13 +25,20 @@ build = {
     CMAKE_INSTALL_PREFIX = "$(PREFIX)",
     LUA_INCLUDE_DIR = "$(LUA_INCDIR)",
     RISKSCREEN_INSTALL_CMOD = "$(LIBDIR)",
+%s  },%s
+}
+]]
+
+local DECODER = [[
+    RISKSCREEN_PARTS = "decoder",
+]]
+
+local LIBRARY = [[
     RISKSCREEN_INSTALL_LMOD = "$(LUADIR)",
     RISKSCREEN_INSTALL_BINDIR = "$(BINDIR)",
     RISKSCREEN_INTERPRETER = "$(LUA)",
     RISKSCREEN_PARTS = "library", -- LuaRocks builds all rocks in the same directory
     RISKSCREEN_ROOMS = "%s",
-  },%s
-}
 ]]
 
 local CURL = [[
@@ -108,16 +94,8 @@ local function room_rock(cmake, room, release, url)
   end
   local is_library = room == "library"
   local name = "riskscreen-" .. room
-  return LIBRARY:format(
-    name,
-    release,
-    url,
-    ROOMS[room],
-    needed,
-    is_library and CURL or "",
-    room,
-    is_library and TYPES or ""
-  )
+  local curl, types = is_library and CURL or "", is_library and TYPES or ""
+  return ROCK:format(name, release, url, ROOMS[room], needed, curl, LIBRARY:format(room), types)
 end
 
 ---The files by path.
@@ -129,17 +107,18 @@ function M.files()
   local files = { ["dist.ini"] = DIST:format(SUMMARY, HOME, version) }
   for release, url in pairs { scm = "git+file://.", [version] = tarball } do
     local whole = release == "scm" and "" or "rockspecs/"
-    files[("%sriskscreen-%s-1.rockspec"):format(whole, release)] = LIBRARY:format(
+    files[("%sriskscreen-%s-1.rockspec"):format(whole, release)] = ROCK:format(
       "riskscreen",
       release,
       url,
       SUMMARY,
       "",
       CURL,
-      table.concat(rooms, ";"),
+      LIBRARY:format(table.concat(rooms, ";")),
       TYPES
     ) .. TEST
-    files[("rockspecs/decoder/riskscreen-decoder-%s-1.rockspec"):format(release)] = DECODER:format(release, url)
+    files[("rockspecs/decoder/riskscreen-decoder-%s-1.rockspec"):format(release)] =
+      ROCK:format("riskscreen-decoder", release, url, DECODER_SUMMARY, "", "", DECODER, "")
     for _, room in ipairs(rooms) do
       files[("rockspecs/rooms/riskscreen-%s-%s-1.rockspec"):format(room, release)] =
         room_rock(cmake, room, release, url)

@@ -3,7 +3,6 @@
 
 local build = require "riskscreen.options.build"
 local enums = require "riskscreen.interface.enums"
-local json = require "riskscreen.json"
 local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -217,7 +216,7 @@ local function category_matches(set, case)
     return nil
   end
   local entity = record.entity
-  if (entity == nil or entity == json.null) and case.policy.settings.absent_entity == "none" then
+  if logic.is_absent(entity) and case.policy.settings.absent_entity == "none" then
     return false
   elseif type(entity) ~= "table" then
     return nil

@@ -3,7 +3,6 @@
 -- Shares are computed for each token symbol, because amounts of different tokens cannot be added.
 
 local enums = require "riskscreen.interface.enums"
-local json = require "riskscreen.json"
 local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
 
@@ -33,22 +32,17 @@ local function is_wanted(wanted, recognised, value)
   return wanted[value] == true
 end
 
--- Whether the counterparty has a risk of the wanted level and type. An absent list of risks is not an empty one, unless
--- the operator says so.
+-- Whether the counterparty has a risk of the wanted level and type.
 local function is_risky(wanted, opponent, policy)
-  local risks, recognised = opponent.risks, policy.recognised
-  if (risks == nil or risks == json.null) and policy.settings.absent_risks == "none" then
-    return false
-  elseif type(risks) ~= "table" or not tables.sequence_length(risks) then
-    return nil
-  end
-  return logic.any(risks, function(risk)
-    risk = type(risk) == "table" and risk or NONE
-    return logic.both(
-      is_wanted(wanted.level, recognised.level, risk.riskLevel),
-      is_wanted(wanted.type, recognised.type, risk.riskType)
-    )
-  end)
+  local risks, recognised = logic.list(opponent.risks, policy.settings.absent_risks), policy.recognised
+  return risks
+    and logic.any(risks, function(risk)
+      risk = type(risk) == "table" and risk or NONE
+      return logic.both(
+        is_wanted(wanted.level, recognised.level, risk.riskLevel),
+        is_wanted(wanted.type, recognised.type, risk.riskType)
+      )
+    end)
 end
 
 -- The bounds of the amounts of each token symbol, or nil where an amount or a symbol is missing: of those that match
@@ -96,10 +90,9 @@ end
 ---@param policy { recognised: riskscreen.RecognisedValues, settings: riskscreen.PolicySettings }
 ---@return boolean|nil
 function M.matches(wanted, counterparties, policy)
-  local opponents = type(counterparties) == "table" and counterparties.opponents
-  if (opponents == nil or opponents == json.null) and policy.settings.absent_opponents == "none" then
-    return false
-  elseif type(opponents) ~= "table" or not tables.sequence_length(opponents) then
+  local opponents = type(counterparties) == "table"
+    and logic.list(counterparties.opponents, policy.settings.absent_opponents)
+  if not opponents then
     return nil
   end
   local relevant = {}

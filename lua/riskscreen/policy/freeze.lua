@@ -3,7 +3,6 @@
 
 local canonical_address = require("riskscreen.address").normalize
 local logic = require "riskscreen.policy.logic"
-local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local MEANINGS = { "type", "event" }
@@ -83,7 +82,8 @@ end
 ---@param lifting table<string, boolean> lower-case values of `type` or `event` that lift earlier freezes of their token
 ---@return boolean|nil
 function M.in_force(events, lifting)
-  if type(events) ~= "table" or not tables.sequence_length(events) then
+  events = logic.list(events)
+  if not events then
     return nil
   end
   local certain, possible = liftings(events, lifting)

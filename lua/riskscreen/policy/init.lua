@@ -10,6 +10,7 @@ local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local evaluate = require "riskscreen.policy.evaluate"
 local json = require "riskscreen.json"
+local logic = require "riskscreen.policy.logic"
 local lookups = require "riskscreen.policy.lookups"
 local rule = require "riskscreen.policy.rule"
 local tables = require "riskscreen.util.tables"
@@ -92,18 +93,13 @@ local Policy = {}
 Policy.__index = Policy
 Policy.__name = "riskscreen.Policy"
 
-local function is_absent(value)
-  return value == nil or value == json.null
-end
+local is_absent = logic.is_absent
 
--- An absent list of risks is not an empty one, unless the operator says so.
 local function missing_risks(record, settings)
   if type(record) ~= "table" then
     return errors.new("protocol", "there is no risk assessment")
   end
-  local risks = record.risks
-  local has_list = type(risks) == "table" and tables.sequence_length(risks)
-  if not has_list and not (is_absent(risks) and settings.absent_risks == "none") then
+  if not logic.list(record.risks, settings.absent_risks) then
     return errors.new("protocol", "the risk assessment has no list of risks (see the policy's option absent_risks)")
   end
 end

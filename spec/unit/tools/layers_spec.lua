@@ -10,7 +10,6 @@ local function rules(changes)
     open_components = { ["riskscreen.util"] = true },
     nginx_components = { "riskscreen.nginx" },
     nginx_aware = {},
-    known = {},
   }
   for name, value in pairs(changes or {}) do
     made[name] = value
@@ -177,13 +176,6 @@ describe("the check of the layers", function()
       assert.same({}, faults_of { ["lua/riskscreen/nginx/gate.lua"] = text })
     end)
   end
-
-  it("tolerates a known fault, and reports it when it is mended", function()
-    local known = { known = { "layer: json -> call" } }
-    assert.same({}, faults_of({ ["lua/riskscreen/json/init.lua"] = import "riskscreen.call" }, known))
-    assert.same({ "tools/layers.lua:1: stale: layer: json -> call" }, faults_of({}, known))
-    assert.equal("no import needs 'layer: json -> call' in `known` any more; remove it", message_of({}, known))
-  end)
 
   it("reports an exception that nothing needs", function()
     local changes = {
