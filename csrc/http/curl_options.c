@@ -41,7 +41,7 @@ static CURLcode set_fixed(CURL *easy) {
 }
 
 long rsc_curl_http_version(const struct rsc_origin *origin, enum rsc_http_version wanted) {
-    if (wanted == RSC_HTTP_1_1 || (wanted == RSC_HTTP_AUTO && !origin->tls)) {
+    if (wanted == RSC_HTTP_1_1 || (origin->tls ? !rsc_libcurl_tells_http_2() : wanted == RSC_HTTP_AUTO)) {
         return CURL_HTTP_VERSION_1_1;
     }
     return origin->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
@@ -105,7 +105,7 @@ int rsc_curl_options_set(struct rsc_origin *origin, const struct rsc_origin_opti
         code =
             curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, rsc_curl_http_version(origin, options->http_version));
     }
-    if (code == CURLE_OK && origin->tls && options->http_version != RSC_HTTP_1_1) {
+    if (code == CURLE_OK && origin->tls && !origin->http_1) {
         /* Parallel transfers first wait whether the new connection supports HTTP/2 and can carry them all. */
         code = curl_easy_setopt(origin->model, CURLOPT_PIPEWAIT, 1L);
     }

@@ -29,6 +29,28 @@ void rsc_libcurl_initialize(void) {
     (void)pthread_once(&once, initialize);
 }
 
+#if LIBCURL_VERSION_NUM >= RSC_LIBCURL_TELLS_HTTP_2
+#    pragma weak curl_easy_header /* the libcurl of the run may be older than these headers */
+
+bool rsc_libcurl_tells_http_2(void) {
+    return curl_easy_header != NULL && rsc_libcurl()->number >= RSC_LIBCURL_TELLS_HTTP_2;
+}
+
+bool rsc_libcurl_spoke_http_2(CURL *easy) {
+    struct curl_header *status;
+    return rsc_libcurl_tells_http_2() && curl_easy_header(easy, ":status", 0, CURLH_PSEUDO, -1, &status) == CURLHE_OK;
+}
+#else
+bool rsc_libcurl_tells_http_2(void) {
+    return false;
+}
+
+bool rsc_libcurl_spoke_http_2(CURL *easy) {
+    (void)easy;
+    return false;
+}
+#endif
+
 #define SIGPIPE_FIXED 0x075700 /* 7.87.0 */
 
 static bool is_pending(void) {

@@ -20,6 +20,9 @@
 /* From this version on, CURLINFO_ACTIVESOCKET and curl_easy_recv find a connection that is in a share. */
 #define RSC_LIBCURL_FINDS_SHARED 0x075300 /* 7.83.0 */
 
+/* From this version on, rsc_libcurl_spoke_http_2 tells. It also needs its headers. */
+#define RSC_LIBCURL_TELLS_HTTP_2 0x075400 /* 7.84.0 */
+
 /* Codes and options that the oldest libcurl lacks, by their numbers. Headers of any version do, and an older libcurl at
  * run time answers CURLE_UNKNOWN_OPTION. */
 #define RSC_CURLE_SSL_CLIENTCERT ((CURLcode)98)
@@ -42,6 +45,13 @@ const struct rsc_libcurl *rsc_libcurl(void);
 
 /* Any thread may call this. Call it before the first handle. */
 void rsc_libcurl_initialize(void);
+
+/* Whether libcurl can tell if an answer came by HTTP/2. It writes such a status line itself, but a server of HTTP/1 may
+ * write the same one. */
+bool rsc_libcurl_tells_http_2(void);
+
+/* Whether the answer whose head this handle receives came by HTTP/2. */
+bool rsc_libcurl_spoke_http_2(CURL *easy);
 
 /* Before 7.87, libcurl lets OpenSSL write to a connection that the peer has closed, and SIGPIPE would end the program.
  * Between rsc_sigpipe_hold and rsc_sigpipe_release this thread ignores it. Both do nothing with a newer libcurl. */

@@ -20,9 +20,13 @@ static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const
 static bool admit_body(struct rsc_transfer *transfer) {
     const struct rsc_head *head = &transfer->head;
     const struct rsc_origin *origin = transfer->origin;
-    if (origin->http_1 && head->http_version[0] != '1') {
+    if (!head->complete) {
+        return true;
+    }
+    if (head->http_version[0] != '1' &&
+        (origin->http_1 || (origin->tls && !rsc_libcurl_spoke_http_2(transfer->handle->easy)))) {
         transfer->malformed = "the status line is of another HTTP version";
-    } else if (!head->complete || head->status < 200 || head->status == 204 || head->status == 304 ||
+    } else if (head->status < 200 || head->status == 204 || head->status == 304 ||
                strcmp(transfer->method, "HEAD") == 0) {
         return true;
     } else if (head->encoding > (origin->compression ? RSC_ENCODING_ASKED : RSC_ENCODING_IDENTITY)) {

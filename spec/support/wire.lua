@@ -3,6 +3,7 @@
 -- whether the connection may be used again. Where one client differs, a field with its name says so, with the reason:
 -- a refusal by one alone is safe, two different values are not.
 local loaded, libcurl = pcall(require, "spec.support.libcurl")
+local tables = require "riskscreen.util.tables"
 local zlib = require "zlib"
 
 local BODY = '{"a":1}'
@@ -165,9 +166,9 @@ refuse("a body behind an interim answer", answer("Content-Length: 7\r\n", BODY, 
 refuse("a line end before the answer", "\r\n" .. sized())
 refuse("a line end behind an interim answer", answer(nil, "\r\n", "100 Continue") .. sized())
 
--- The status line. Over TLS, where libcurl may agree on HTTP/2, the native client takes "HTTP/2 200" from HTTP/1.1 too:
--- libcurl writes such a line itself, and does not tell which of them it is.
+-- The status line, which the native client also reads over TLS: for HTTP/2, libcurl writes such a line itself
 
+local first = #M.cases + 1
 value("no reason", sized(nil, nil, "200 "))
 value("no reason and no space", sized(nil, nil, "200"))
 value("a reason with a colon", sized(nil, nil, "200 X: y"))
@@ -224,6 +225,8 @@ for _, line in ipairs {
 } do
   refuse(("the status line %q"):format(line):gsub("%c", "?"), line .. "\r\nContent-Length: 7\r\n\r\n" .. BODY)
 end
+refuse("a head as libcurl writes it for HTTP/2", "HTTP/2 200 \r\ncontent-length: 7\r\n\r\n" .. BODY)
+M.status_lines = { tables.unpack(M.cases, first) }
 refuse("a body without a head", BODY)
 refuse("a second status line in the head", answer("HTTP/1.1 404 Not Found\r\nContent-Length: 7\r\n", BODY))
 refuse(

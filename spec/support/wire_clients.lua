@@ -37,7 +37,7 @@ local function requests_for(cases)
   return list
 end
 
----@param options? table of a client
+---@param options? table of a client, and a `prefix` of the targets
 ---@return table[] outcomes
 function M.native(url, cases, options)
   local settings = {
@@ -53,6 +53,7 @@ function M.native(url, cases, options)
   local transport = native.transport(settings)
   local bodies = {}
   for number, request in ipairs(requests_for(cases)) do
+    request.target = (settings.prefix or "") .. request.target
     bodies[number] = function()
       return outcome_of(transport(request))
     end

@@ -6,6 +6,7 @@ local native = require "riskscreen.runtime.native"
 local native_driver = require "spec.support.native_driver"
 local outcome_of = require "spec.support.wire_outcome"
 local peer = require "spec.support.peer"
+local tls_server = require "spec.support.tls_server"
 local wire = require "spec.support.wire"
 
 local SECONDS = 20
@@ -21,6 +22,23 @@ describe("an answer on the wire", function()
     serving = clients.serve(wire.cases)
     local outcomes = clients.native(serving.url, wire.cases)
     for index, case in ipairs(wire.cases) do
+      clients.check(case, outcomes[index], "native")
+    end
+  end)
+
+  it("has a status line of the HTTP version that its connection speaks, also over TLS", function()
+    local server, ending = tls_server.start(), {} -- that server waits for the end of the answer
+    for index, case in ipairs(wire.status_lines) do
+      ending[index] = { bytes = case.bytes }
+    end
+    serving = clients.serve(ending)
+    local outcomes = clients.native("https://localhost", wire.status_lines, {
+      unix_socket = server.path "split",
+      ca_file = server.path "ca.pem",
+      prefix = "/to/" .. serving.url:match "%d+$",
+    })
+    server.stop()
+    for index, case in ipairs(wire.status_lines) do
       clients.check(case, outcomes[index], "native")
     end
   end)
