@@ -143,6 +143,12 @@ describe("gate:answer()", function()
     assert.same({ 503, "unknown", "" }, answered "fault-500")
   end)
 
+  it("says when to ask again where the decision is unknown", function()
+    start()
+    assert.equal("5", ask("/pay" .. to "fault-500", "POST").headers["retry-after"])
+    assert.is_nil(ask("/pay" .. to "high-eth", "POST").headers["retry-after"])
+  end)
+
   it("refuses a proxy that tells no method or no URL, two URLs, or a URL without a path", function()
     start()
     local clean = "/pay" .. to "clean-eth"
@@ -373,8 +379,10 @@ describe("gate:decisions()", function()
     assert.same({ "block", "lru", nil }, { kept.action, kept.source, kept.risks }) -- not "no risks"
     status, decision = ask(about "generally-high-eth")
     assert.same({ 403, "review" }, { status, decision.action })
-    status, decision = ask(about "fault-500")
+    local answer
+    status, decision, answer = ask(about "fault-500")
     assert.same({ 503, "unknown", "server" }, { status, decision.action, decision.error })
+    assert.equal("5", answer.headers["retry-after"])
     status, decision = ask { address = "0x12", network = "eth" }
     assert.same({ 403, "unknown", "invalid_argument" }, { status, decision.action, decision.error })
     status, decision = ask { address = addresses["clean-eth"], network = "etherum" }

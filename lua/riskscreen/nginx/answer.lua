@@ -1,5 +1,6 @@
 -- Answers another server that asks whether a request may pass: auth_request of nginx, forward_auth of Caddy. A client
 -- can forge its headers, so the URL comes from this nginx or from a proxy that the operator has named.
+local deny_response = require "riskscreen.nginx.deny_response"
 local input = require "riskscreen.nginx.input"
 local ip = require "riskscreen.util.ip"
 local text = require "riskscreen.util.text"
@@ -63,14 +64,8 @@ end
 ---@param request_id string
 ---@param body? string JSON
 function M.send(status, decision, request_id, body)
-  ngx.status = status
-  ngx.header["X-Riskscreen-Action"] = decision and decision.action
-  ngx.header["X-Request-Id"] = request_id
-  ngx.header["Cache-Control"] = "no-store"
-  ngx.header["Content-Type"] = body and "application/json"
-  ngx.header["Content-Length"] = #(body or "")
-  ngx.print(body or "")
-  return ngx.exit(status)
+  local headers = { ["X-Riskscreen-Action"] = decision and decision.action }
+  return deny_response.send(status, request_id, headers, body or "", body and "application/json")
 end
 
 ---Answers the server that asks.

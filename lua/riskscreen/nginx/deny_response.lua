@@ -1,5 +1,5 @@
--- The answer to a denied request: status, headers and body. It is made before any request comes, so it cannot tell the
--- caller anything about the decision.
+-- The answer to a denied request: status, headers and body. That of `enforce` is made before any request comes, so it
+-- cannot tell the caller anything about the decision.
 local build = require "riskscreen.options.build"
 local json = require "riskscreen.json"
 local text = require "riskscreen.util.text"
@@ -61,6 +61,28 @@ M.options = {
   build.dictionary("headers", headers, "More headers.", {}),
 }
 
+---Sends an answer that is made for one request, and ends it. A refusal that may end is sent with `Retry-After`.
+---@param status integer
+---@param request_id string|nil
+---@param more table<string, string> headers
+---@param content string|false false: nginx's own page
+---@param its_type? string the type of the content
+function M.send(status, request_id, more, content, its_type)
+  ngx.header["X-Request-Id"] = request_id
+  ngx.header["Retry-After"] = status == UNAVAILABLE and RETRY_AFTER or nil
+  for name, value in pairs(more) do
+    ngx.header[name] = value
+  end
+  ngx.header["Cache-Control"] = "no-store"
+  if content then
+    ngx.status = status
+    ngx.header["Content-Type"] = its_type
+    ngx.header["Content-Length"] = #content
+    ngx.print(content)
+  end
+  return ngx.exit(status)
+end
+
 ---A function that sends the answer and ends the request.
 ---@param settings table checked by `options`
 ---@return fun(request_id: string|nil)
@@ -69,22 +91,8 @@ function M.sender(settings)
   if content == nil then
     content = DEFAULT_BODY
   end
-  local status = settings.status
   return function(request_id)
-    ngx.header["X-Request-Id"] = request_id
-    ngx.header["Retry-After"] = status == UNAVAILABLE and RETRY_AFTER or nil
-    for name, value in pairs(settings.headers) do
-      ngx.header[name] = value
-    end
-    ngx.header["Cache-Control"] = "no-store"
-    if content == false then
-      return ngx.exit(status)
-    end
-    ngx.status = status
-    ngx.header["Content-Type"] = settings.content_type
-    ngx.header["Content-Length"] = #content
-    ngx.print(content)
-    return ngx.exit(status)
+    return M.send(settings.status, request_id, settings.headers, content, settings.content_type)
   end
 end
 
