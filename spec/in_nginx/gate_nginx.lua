@@ -804,7 +804,7 @@ describe("the gate", function()
       ["max_body beside json or form only"] = "{ address = { argument = 'x', max_body = 5 }" .. rest,
       ["max_body between 1 and 16777216 bytes"] = "{ address = { json = 'x', max_body = 0.5 }" .. rest,
       ["with one of argument"] = "{ address = { max_body = 5 }" .. rest,
-      ["subjects %[2%]: address is required"] = "{ subjects = { { address = 'x' }, {} }" .. rest,
+      ["subjects%[2%]%.address is required"] = "{ subjects = { { address = 'x' }, {} }" .. rest,
       ["block.status must be between 200 and 599"] = "{ block = { status = 99 }" .. rest,
     } do
       local raised = running.nginx:eval([[local ok, message = pcall(function(...)

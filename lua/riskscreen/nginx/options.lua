@@ -1,6 +1,5 @@
 -- Every option of a gate and of a location, once. The checks, the guide and the annotations are made from these tables.
 local build = require "riskscreen.options.build"
-local check = require "riskscreen.options.check"
 local deny_response = require "riskscreen.nginx.deny_response"
 local enums = require "riskscreen.interface.enums"
 local input = require "riskscreen.nginx.input"
@@ -33,39 +32,20 @@ local function source(name, doc)
 end
 
 local subject = {
-  source("address", "Where the address is."),
+  build.required(source("address", "Where the address is.")),
   source("network", "Where the network is; by default the gate's."),
 }
-subject[1].required = true
 
-local function subjects(value)
-  local count = tables.sequence_length(value)
-  if not count or count == 0 or count > MAX_SUBJECTS then
+local function right_number(subjects)
+  if #subjects < 1 or #subjects > MAX_SUBJECTS then
     return nil, ("must be a list of 1 to %d tables with an address"):format(MAX_SUBJECTS)
   end
-  local copy = {}
-  for index, one in ipairs(value) do
-    if type(one) ~= "table" then
-      return nil, ("must hold tables with an address (got %s)"):format(text.kind(one))
-    end
-    local checked, problem = check.options(subject, one)
-    if not checked then
-      return nil, ("[%d]: %s"):format(index, problem.message)
-    end
-    copy[index] = checked
-  end
-  return copy
-end
-
-local function variable_name(value)
-  if not value:find "^[%a_][%w_]*$" then
-    return nil, ("must be the name of a variable, without '$' (got %s)"):format(text.show(value))
-  end
-  return value
+  return subjects
 end
 
 local function variable(name, doc)
-  return build.checked(name, "string", variable_name, doc)
+  local form = { pattern = "^[%a_][%w_]*$", reason = "must be the name of a variable, without '$'" }
+  return build.text(name, form, doc)
 end
 
 local function networks(value)
@@ -88,11 +68,12 @@ M.location = {
       .. "`variable`, `path`, `json` and `form` names a place in the request; a function returns it."
   ),
   source("network", "Where the network is, in the same way."),
-  build.checked(
+  build.list(
     "subjects",
-    "table",
-    subjects,
-    "Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts."
+    build.group("subject", subject, ""),
+    "Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts.",
+    nil,
+    right_number
   ),
   options.policy,
   build.choice("on_unknown", actions, nil, "The effective action of an unknown decision; required."),
@@ -123,18 +104,12 @@ M.location = {
   build.group("review", deny_response.options, "The answer to a request for review; by default that of `block`."),
   build.group("unknown", deny_response.options, "The answer to an unknown decision; by default by effective action."),
   build.group("invalid", deny_response.options, "The answer if there is no address; by default by effective action."),
-  {
-    name = "variables",
-    type = "table",
-    fields = {
-      variable("action", "The decision: allow, review, block or unknown."),
-      variable("source", "Its source: lru, dict, redis, upstream, stale, list, exempt or invalid."),
-      variable("outcome", "The effective action: allow, review or block; in monitor mode, the action it would be."),
-      variable("reason", "The message of the first reason. Do not show it to the caller."),
-    },
-    default = {},
-    doc = "Variables of nginx to set, for the access log. Each must exist: declare it with `set` or `map`.",
-  },
+  build.group("variables", {
+    variable("action", "The decision: allow, review, block or unknown."),
+    variable("source", "Its source: lru, dict, redis, upstream, stale, list, exempt or invalid."),
+    variable("outcome", "The effective action: allow, review or block; in monitor mode, the action it would be."),
+    variable("reason", "The message of the first reason. Do not show it to the caller."),
+  }, "Variables of nginx to set, for the access log. Each must exist: declare it with `set` or `map`.", {}),
   build.choice("log", levels, "notice", "The level of the error log's lines about denied requests."),
 }
 
@@ -175,13 +150,6 @@ local function inbox(value)
   return require("riskscreen.nginx.inbox").make(value)
 end
 
-local function gate_name(value)
-  if not value:find "^[%w_.-]+$" then
-    return nil, ("must be made of letters, digits, '_', '.' and '-' (got %s)"):format(text.show(value))
-  end
-  return value
-end
-
 local ttl_by_action = {
   ttl("allow", 300, "Of allow."),
   ttl("review", 300, "Of review."),
@@ -208,7 +176,7 @@ local account_lists = {
 }
 
 local of_gate = {
-  build.checked("client", "table", client, "A client, or the options of one."),
+  build.required(build.checked("client", "table", client, "A client, or the options of one.")),
   build.checked("dict", "string", dict, "The lua_shared_dict in which all workers cache decisions."),
   build.count("lru", "addresses", 10000, 0, MAX_ENTRIES, "How many addresses each worker caches itself; 0: none."),
   build.group("ttl", ttl_by_action, "How long a decision is cached, by action."),
@@ -235,10 +203,9 @@ local of_gate = {
     "riskscreen.nginx.decisions",
     "Lets services in other languages ask `gate:decisions()`: { secret = … }."
   ),
-  build.checked(
+  build.text(
     "name",
-    "string",
-    gate_name,
+    build.forms.name,
     "The gate's name in metrics. Gates that share a dict need different names; they do not share decisions.",
     "default"
   ),
@@ -257,7 +224,6 @@ local of_gate = {
     "is_address(address, network) → true if it can be one; by default `address_check` decides."
   ),
 }
-of_gate[1].required = true
 
 ---@type riskscreen.Option[]
 M.gate = tables.copy(of_gate)
