@@ -21,10 +21,10 @@ local Lists = {}
 Lists.__index = Lists
 
 local NO_REASON = { { action = "block", message = "the account has blacklisted the address without a reason" } }
+local KEPT = { "action", "reasons", "error", "degraded" }
 
 local function evaluate(self, subject, record)
-  record.address, record.network = subject.address, subject.network
-  return self.policy:decide { risk = record }
+  return self.policy:decide { risk = tables.merge(record, subject) }
 end
 
 -- The decision for an entry of the blacklist, if it is `block`. Any milder one is left to the service, which may know
@@ -33,7 +33,7 @@ local function block_for(self, subject, entry)
   if not entry then
     return nil
   elseif not entry.risks then
-    return decisions.new { action = "block", reasons = NO_REASON }
+    return { action = "block", reasons = NO_REASON }
   end
   local decision = evaluate(self, subject, { risks = entry.risks })
   return decision.action == "block" and decision or nil
@@ -45,31 +45,24 @@ local function allow_for(self, subject)
   return decision.action == "allow" and not decision.degraded and decision or nil
 end
 
-local function listed(subject, decision, is_stale, valid_until)
-  local fields = { address = subject.address, network = subject.network, cached = true, stale = is_stale }
-  for _, name in ipairs { "action", "reasons", "error", "degraded" } do
-    fields[name] = decision[name]
-  end
-  return { decision = decisions.new(fields), valid_until = valid_until }
-end
-
 ---The decision of the lists about an address: block or allow. Nil where the service must be asked.
----@param subject riskscreen.nginx.Subject
+---@param address string canonical
+---@param network string canonical
 ---@param now number seconds
----@return { decision: riskscreen.Decision, valid_until: number }|nil
-function Lists:find(subject, now)
+---@return riskscreen.Decision|nil
+function Lists:find(address, network, now)
   local store, settings = self.refresher.store, self.refresher.settings
-  local valid_until = store:valid_until(now, settings.max_age)
-  local any_key, own_key = index.keys(subject.address, subject.network)
+  local subject, is_current = { address = address, network = network }, store:is_current(now, settings.max_age)
+  local any_key, own_key = index.keys(address, network)
   local everywhere, here = store:blacklisted(any_key), store:blacklisted(own_key)
-  local block = block_for(self, subject, everywhere) or block_for(self, subject, here)
-  if block then
-    return listed(subject, block, not valid_until, now + settings.interval)
-  elseif everywhere or here or not settings.whitelist or not valid_until then
-    return nil
+  local decision = block_for(self, subject, everywhere) or block_for(self, subject, here)
+  if not (everywhere or here) and settings.whitelist and is_current and store:whitelisted(own_key) then
+    decision = allow_for(self, subject)
   end
-  local allow = store:whitelisted(own_key) and allow_for(self, subject)
-  return allow and listed(subject, allow, false, math.min(valid_until, now + settings.interval)) or nil
+  if decision then
+    subject.cached, subject.stale = true, not is_current
+    return decisions.new(tables.merge(tables.pick(decision, KEPT), subject))
+  end
 end
 
 ---A number that changes with the lists.

@@ -70,15 +70,13 @@ function Store:whitelisted(key)
   return state and generation == state.generation or false
 end
 
----The time until which the last refresh counts.
+---Whether the last refresh still counts.
 ---@param now number seconds
 ---@param max_age number seconds
----@return number|nil until seconds; nil where the refresh is too old, or lies in the future
-function Store:valid_until(now, max_age)
+---@return boolean is_current false where it is too old, or lies in the future
+function Store:is_current(now, max_age)
   local state = self:state()
-  if state and time.age(state.refreshed_at, now, time.LAG) and now < state.refreshed_at + max_age then
-    return state.refreshed_at + max_age
-  end
+  return state ~= nil and time.age(state.refreshed_at, now, time.LAG) ~= nil and now < state.refreshed_at + max_age
 end
 
 -- Writes an entry. The third result says whether the last complete generation had the same.

@@ -128,12 +128,6 @@ function Cache:remember(name, entry, mark, generation)
   self.lru:set(name, entry)
 end
 
--- The decision of the account's lists; or nil.
-local function listed(self, address, network, now)
-  local found = self.lists:find({ address = address, network = network }, now)
-  return found and found.decision
-end
-
 ---The newer one of the worker's own entry and the shared one, and its tier. An expired decision that only this worker
 ---knows outlives another worker's failure.
 ---@private
@@ -197,7 +191,7 @@ function Cache:get(address, network_name, timeout)
   local name, mark, generation = network .. ":" .. address, self:mark_of(bucket), self.generation
   local entry, tier, key = self:own_entry(name, mark), "lru", nil
   if not entry or entry.generation ~= generation or not self:is_fresh(entry, now) then
-    local on_list = self.lists and listed(self, address, network, now)
+    local on_list = self.lists and self.lists:find(address, network, now)
     if on_list then
       count_lookups(self, "dict")
       return on_list, "list"
@@ -234,7 +228,7 @@ function Cache:get(address, network_name, timeout)
   }, now)
   -- The lists may have changed during the fetch.
   local has_changed = self.lists and self.lists:generation() ~= generation
-  local on_list = has_changed and listed(self, address, network, self:catch_up())
+  local on_list = has_changed and self.lists:find(address, network, self:catch_up())
   if on_list then
     return on_list, "list"
   end
@@ -247,7 +241,7 @@ end
 ---@return riskscreen.Decision|nil
 function Cache:blacklisted(address, network_name)
   local now = self:catch_up()
-  local on_list = self.lists and listed(self, address, addresses.network_names[network_name], now)
+  local on_list = self.lists and self.lists:find(address, addresses.network_names[network_name], now)
   return on_list and on_list.action == "block" and on_list or nil
 end
 

@@ -13,10 +13,8 @@ local function new_run()
   function lists.generation()
     return run.is_listed and 2 or 1
   end
-  function lists.find(_, subject, now)
-    if run.is_listed then
-      return { decision = world.decision("block", subject.address, subject.network), valid_until = now + 5 }
-    end
+  function lists.find(_, address, network)
+    return run.is_listed and world.decision("block", address, network) or nil
   end
   world.answer = function(address, network)
     local answer = { at = world.time, action = run.says, purged = run.purged }

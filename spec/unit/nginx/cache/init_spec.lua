@@ -289,12 +289,8 @@ describe("an answer that comes after that of a later fetch", function()
     function lists.generation()
       return is_listed and 2 or 1
     end
-    function lists.find(_, subject, now)
-      if is_listed then
-        local reasons = { { action = "block", message = "on the list" } }
-        local fields = { action = "block", reasons = reasons, address = subject.address, network = subject.network }
-        return { decision = decisions.new(fields), valid_until = now + 60 }
-      end
+    function lists.find(_, address, network)
+      return is_listed and world.decision("block", address, network) or nil
     end
     local answer = world.answer
     world.answer = function(address, network)

@@ -291,7 +291,7 @@ describe("an address that comes onto a list during a fetch", function()
       local lists = {
         start = function() end,
         find = function()
-          return listed and { decision = world.decision "block", valid_until = world.time + 60 } or nil
+          return listed and world.decision "block" or nil
         end,
         generation = function()
           return listed and 2 or 1
