@@ -46,7 +46,6 @@ local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource
 ---@field at number seconds when the service was asked; of a failure, when it failed
 ---@field expires_at number seconds until which it is served
 ---@field decision? riskscreen.Decision made when it is first read, and shared: nobody changes it
----@field mark? string of purges under which it is in the LRU
 ---@field generation? number of the account's lists that did not have the address
 
 ---@class riskscreen.nginx.Verdict

@@ -13,8 +13,7 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 
 ---@class riskscreen.nginx.Fetch a caller's request for a decision that is in no tier; if it is the first, a fetch
 ---@field cache riskscreen.nginx.Cache
----@field key string of the dict
----@field name string of the subject
+---@field key string of the subject
 ---@field bucket integer of its address
 ---@field mark string of the bucket when it began: another one means a purge
 ---@field address string canonical
@@ -39,8 +38,8 @@ local function keep(self, fetch, entry, now)
   local lifetime = self.entries:usable_until(entry) - now
   if lifetime > 0 then
     local is_shared = fetch.lock and self.dict:set(fetch.key, lifetime, entries.encode(entry))
-    if not is_shared or self.lru:takes(fetch.name) then
-      self:remember(fetch.name, entry, fetch.mark, fetch.generation)
+    if not is_shared or self.lru:takes(fetch.key) then
+      self:remember(fetch.key, entry, fetch.generation)
     end
   end
 end
@@ -76,8 +75,8 @@ end
 
 -- The result of a later fetch that has ended. It takes the place of this answer for its callers, too.
 local function later_entry(self, fetch, asked_at, now)
-  local name, mark = fetch.name, self:mark_of(fetch.bucket)
-  local entry, tier = self:newest(self:own_entry(name, mark), self:key_of(name, mark), now)
+  local key = self:key_of(self:mark_of(fetch.bucket), fetch.network, fetch.address)
+  local entry, tier = self:newest(self.lru:get(key), key, now)
   if entry and entry.kind ~= entries.FAILED and entry.at > asked_at and self:is_fresh(entry, now) then
     return entry, tier
   end
@@ -121,7 +120,7 @@ end
 -- The entry that another machine has fetched; else takes the lease for this fetch, if Redis answers.
 local function ask_fleet(self, fetch)
   local fleet, address = self.fleet, fetch.address
-  local key, lease = self.shared_prefix .. fetch.name, 0
+  local key, lease = self.shared_prefix .. fetch.network .. ":" .. address, 0
   local verdict, refused = fleet:find(key, address)
   local entry = verdict and self.entries:restore(verdict)
   if not entry and refused ~= nil and fleet.purges:number() then
@@ -146,7 +145,7 @@ local function lock(self, fetch, pause)
   fetch.lock = self.dict:lock(key, now, remaining + GRACE)
   local entry = fetch.lock ~= nil and fetch.lock ~= true and self.entries:decode(self.dict:get(key), now)
   if entry and self:is_fresh(entry, now) then
-    self:remember(fetch.name, entry, fetch.mark, fetch.generation)
+    self:remember(fetch.key, entry, fetch.generation)
     return entry, "dict"
   elseif fetch.lock == false and remaining >= TICK then
     self.sleep(math.min(pause, remaining))

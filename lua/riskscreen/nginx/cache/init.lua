@@ -68,17 +68,10 @@ function Cache:mark_of(bucket, looks)
   return mark
 end
 
----The worker's own entry, unless the address was purged since.
+---The key of a subject in LRU and dict. It has the mark, so that a purged entry is not found.
 ---@private
-function Cache:own_entry(name, mark)
-  local entry = self.lru:get(name)
-  return entry and entry.mark == mark and entry or nil
-end
-
----The key of the dict. It has the mark, so that a purged entry is not found.
----@private
-function Cache:key_of(name, mark)
-  return self.prefix .. mark .. ":" .. name
+function Cache:key_of(mark, network, address)
+  return self.prefix .. mark .. ":" .. network .. ":" .. address
 end
 
 -- Whether a machine that does not hear of purges may still use a verdict. A block it always may.
@@ -123,9 +116,9 @@ end
 
 ---Keeps an entry for this worker.
 ---@private
-function Cache:remember(name, entry, mark, generation)
-  entry.mark, entry.generation = mark, generation
-  self.lru:set(name, entry)
+function Cache:remember(key, entry, generation)
+  entry.generation = generation
+  self.lru:set(key, entry)
 end
 
 ---The newer one of the worker's own entry and the shared one, and its tier. An expired decision that only this worker
@@ -146,7 +139,7 @@ end
 -- Serves an expired block for a moment, and fetches in the background.
 local function serve_stale(self, fetch, now)
   local entry = self.entries:stale(fetch.expired, now)
-  self:remember(fetch.name, entry, fetch.mark, fetch.generation)
+  self:remember(fetch.key, entry, fetch.generation)
   if not fetches.find(self, fetch.key) then
     self.spawn(function()
       fetches.join(fetch)
@@ -188,22 +181,25 @@ end
 ---@return riskscreen.nginx.CacheSource source
 function Cache:get(address, network_name, timeout)
   local network, bucket, now = addresses.network_names[network_name], bucket_of(address), self:catch_up()
-  local name, mark, generation = network .. ":" .. address, self:mark_of(bucket), self.generation
-  local entry, tier, key = self:own_entry(name, mark), "lru", nil
+  local mark, generation = self:mark_of(bucket), self.generation
+  local key = self:key_of(mark, network, address)
+  local entry, tier = self.lru:get(key), "lru"
   if not entry or entry.generation ~= generation or not self:is_fresh(entry, now) then
     local on_list = self.lists and self.lists:find(address, network, now)
     if on_list then
       count_lookups(self, "dict")
       return on_list, "list"
     end
-    mark = self:mark_of(bucket, true)
-    key = self:key_of(name, mark)
-    local is_taken = self.lru:takes(name)
-    entry, tier = self:newest(entry and entry.mark == mark and entry, key, now)
+    if self:mark_of(bucket, true) ~= mark then
+      mark = self:mark_of(bucket)
+      key, entry = self:key_of(mark, network, address), nil
+    end
+    local is_taken = self.lru:takes(key)
+    entry, tier = self:newest(entry, key, now)
     if not entry or not self:is_fresh(entry, now) then
       tier = nil
     elseif is_taken then
-      self:remember(name, entry, mark, generation)
+      self:remember(key, entry, generation)
     end
   end
   count_lookups(self, tier)
@@ -213,7 +209,6 @@ function Cache:get(address, network_name, timeout)
   local decision, source = fetch_once(self, {
     cache = self,
     key = key,
-    name = name,
     bucket = bucket,
     mark = mark,
     address = address,
