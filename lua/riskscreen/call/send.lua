@@ -2,6 +2,7 @@
 -- redacts texts.
 local access_key = require "riskscreen.call.access_key"
 local errors = require "riskscreen.errors"
+local reliability = require "riskscreen.options.reliability"
 local response = require "riskscreen.interface.response"
 local retry = require "riskscreen.call.retry"
 local states = require "riskscreen.call.state"
@@ -162,7 +163,7 @@ function M.finish(call, at, timeout, hedged, fresh, reply, failure)
     other.sent = true
     if state.limiter and other.kind == "rate_limited" then
       -- Here, because a hedge that loses has learned it as well.
-      state.limiter:refused(other.retry_after)
+      state.limiter:refused(other.retry_after and reliability.asked_pause(state.settings, other))
     end
     return nil, other
   elseif request.value_only then

@@ -115,8 +115,8 @@ local function poll(self, options)
   elseif not err.retryable then
     self.stop = { error = err, ends_wait = not self.waiters }
   end
-  local now, longest = self.runtime.now(), reliability.retry_of(self.settings, options.retry).max_retry_after
-  self.not_before = now + math.min(err and err.retry_after or 0, longest)
+  local now = self.runtime.now()
+  self.not_before = now + reliability.asked_pause(self.settings, err, options.retry)
   self.next_at =
     math.max(now + M.interval(self.settings.polling, self.polls + 1, self.settings.random), self.not_before)
   self.signal:notify()

@@ -202,4 +202,13 @@ function M.retry_of(settings, given)
   return tables.merge(settings.retry, given)
 end
 
+---The seconds to wait before another request, as far as the service has asked for them: `max_retry_after` at most.
+---@param settings table a client's checked options
+---@param err riskscreen.Error|nil the failure of the last request
+---@param given? table|boolean the call's option `retry`
+---@return number
+function M.asked_pause(settings, err, given)
+  return math.min(err and err.retry_after or 0, M.retry_of(settings, given).max_retry_after)
+end
+
 return M

@@ -14,6 +14,7 @@ local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local screening = require "riskscreen.client.screen"
+local reliability = require "riskscreen.options.reliability"
 local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -275,7 +276,8 @@ local function work_on(self, job)
     end
     self.tell(err)
     if not self.stopped then
-      self.stopping:wait(math.max(pause, math.min(err.retry_after or 0, LONGEST_PAUSE)))
+      local given = (self.settings.request or {}).retry
+      self.stopping:wait(math.max(pause, reliability.asked_pause(state_of(self).settings, err, given)))
     end
     if self.stopped then
       return false

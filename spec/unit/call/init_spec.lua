@@ -364,6 +364,16 @@ describe("a client's rate limit", function()
     assert.is_true(scene.requests[3].at >= 2)
   end)
 
+  it("stops them for max_retry_after at most", function()
+    local scene = new(
+      { status(429, { ["retry-after"] = "100000" }), answer() },
+      { rate_limit = { rate = 100, burst = 100 }, retry = { max_retry_after = 2 } }
+    )
+    scene.risk()
+    assert.is_table((scene.risk()))
+    assert.near(2, scene.requests[2].at, 0.1)
+  end)
+
   it("counts every request of a call", function()
     local scene = new({ status(503) }, { rate_limit = { rate = 1, burst = 1 } })
     scene.risk()

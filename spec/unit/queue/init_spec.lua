@@ -645,6 +645,15 @@ describe_if("a queue in Redis", function()
     assert.same({}, queue:dead())
   end)
 
+  it("waits as the service asks, for max_retry_after at most", function()
+    service:fault { kind = "status", status = 503, retry_after = 3600, count = 1 }
+    queue:add("file", inputs_of(1))
+    local began = os.time()
+    local impatient = riskscreen.sandbox.client { service = service, retry = { max_retry_after = 0.1 } }
+    assert.equal(1, work { client = impatient })
+    assert.is_true(os.time() - began < 20)
+  end)
+
   it("leaves a job to another worker where one is stopped while the service is down", function()
     service:fault { kind = "status", status = 503 }
     queue:add("file", inputs_of(1))
