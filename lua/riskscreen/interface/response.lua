@@ -63,18 +63,17 @@ local statuses = {
 -- The payload of an operation that keeps nulls.
 local result_envelope = { type = "object", fields = { tables.merge(records.transaction_result, { name = "data" }) } }
 
--- The usual envelopes of an answer that succeeds, beside its payload. `literal` is the text of a member.
-local envelope_fields = {
+-- The envelopes of an answer that succeeds, beside its payload. The first member tells whether it does.
+local envelopes = {
   standard = {
-    { name = "success", type = "boolean", literal = "true", required = true },
-    { name = "code", type = "integer", literal = "1", required = true },
-    { name = "msg", type = "string", literal = '"SUCCESS"' },
-    { name = "status", type = "string", literal = '"SUCCESS"' },
+    { name = "success", type = "boolean", value = true, required = true },
+    { name = "code", type = "integer", value = 1, required = true },
+    { name = "status", type = "string", value = "SUCCESS" },
+    { name = "msg", type = "string", value = "SUCCESS" },
   },
   usage = {
-    { name = "success", type = "boolean", literal = "true" },
-    { name = "code", type = "integer", literal = "200", required = true },
-    { name = "message", type = "string", literal = '"SUCCESS"' },
+    { name = "code", type = "integer", value = 200, required = true },
+    { name = "success", type = "boolean", value = true },
   },
 }
 
@@ -171,51 +170,36 @@ local function body_of(answer, context)
   return answer.value
 end
 
-local function ill_typed(answer, envelope, field, wanted)
-  if envelope[field] == nil then
-    return protocol_error(answer, ("the answer has no '%s'"):format(field))
+-- A member of an envelope, for a message.
+local function show(context, value)
+  if type(value) == "string" then
+    return "'" .. quote(context, value) .. "'"
   end
-  return protocol_error(answer, ("'%s' must be %s (got %s)"):format(field, wanted, json.kind(envelope[field])))
+  return type(value) == "table" and json.kind(value) or tostring(value)
 end
 
-local function contradiction(answer, message, value)
-  return protocol_error(answer, ("the answer contradicts itself: %s is %s"):format(message, tostring(value)))
-end
-
--- The errors of the envelopes of decoded bodies, by the envelope's name.
----@type table<string, fun(body: table, answer: riskscreen.Answer, context: riskscreen.Context): riskscreen.Error|nil>
-local envelope_error = {}
-
--- { success = true, code = 1 }; `status` and `msg` are "SUCCESS" or absent
-function envelope_error.standard(envelope, answer, context)
-  local success, code, status, msg = envelope.success, envelope.code, envelope.status, envelope.msg
-  if success == true and code == 1 then
-    local name = status ~= nil and status ~= "SUCCESS" and "status" or msg ~= nil and msg ~= "SUCCESS" and "msg"
-    if not name then
-      return nil
+-- The error of an answer whose envelope does not say that it succeeds, or contradicts itself; nil for a good one.
+local function envelope_error(envelope, body, answer, context)
+  for _, member in ipairs(envelope) do
+    local name, value = member.name, body[member.name]
+    if member.required and value == nil then
+      return protocol_error(answer, ("the answer has no '%s'"):format(name))
     end
-    local value = envelope[name]
-    local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
-    return contradiction(answer, "success is true and " .. name, shown)
-  elseif type(success) ~= "boolean" then
-    return ill_typed(answer, envelope, "success", "a boolean")
-  elseif not shape.is_integer(code) then
-    return ill_typed(answer, envelope, "code", "an integer")
-  elseif not success then
+    local message = member.required and shape.check(member, value, "'" .. name .. "'")
+    if message then
+      return protocol_error(answer, message)
+    end
+  end
+  local first, success = envelope[1], body.success
+  if body[first.name] ~= first.value and not success then
     return api_error(answer, context)
   end
-  return contradiction(answer, "success is true and code", code)
-end
-
--- { code = 200 }, without `success`
-function envelope_error.usage(envelope, answer, context)
-  local success, code = envelope.success, envelope.code
-  if not shape.is_integer(code) then
-    return ill_typed(answer, envelope, "code", "an integer")
-  elseif success ~= nil and success ~= (code == 200) then
-    return contradiction(answer, "success is there and code", code)
-  elseif code ~= 200 then
-    return api_error(answer, context)
+  for _, member in ipairs(envelope) do
+    if body[member.name] ~= nil and body[member.name] ~= member.value then
+      local name = member.name == "success" and "code" or member.name
+      local message = "the answer contradicts itself: success is %s and %s is %s"
+      return protocol_error(answer, message:format(show(context, success), name, show(context, body[name])))
+    end
   end
 end
 
@@ -319,7 +303,7 @@ local function envelope_err(reader, answer, context)
   elseif reader.operation.keeps_null then
     shape.drop_nulls(result_envelope, body)
   end
-  return reader.envelope_error(body, answer, context)
+  return envelope_error(reader.envelope, body, answer, context)
 end
 
 -- The reply with its body decoded.
@@ -365,10 +349,13 @@ local function quick_reader(operation, envelope, decoder)
   if not operation.data or operation.keeps_null or not decoder.reader then
     return nil
   end
-  local fields = tables.concat(envelope_fields[envelope], {
+  local fields = {
     tables.merge(operation.data, { name = "data", required = true }),
     operation.paginated and tables.merge(records.pagination, { name = "pagination" }) or nil,
-  })
+  }
+  for _, member in ipairs(envelope) do
+    fields[#fields + 1] = tables.merge(member, { literal = json.encode(member.value) })
+  end
   return decoder:reader { type = "object", fields = fields }
 end
 
@@ -387,7 +374,7 @@ end
 ---@class riskscreen.Reader how the replies to an operation are interpreted
 ---@field operation? riskscreen.Operation
 ---@field extend? table the client's option
----@field envelope_error? fun(body: table, answer: riskscreen.Answer, context: riskscreen.Context): riskscreen.Error|nil
+---@field envelope? table[] the members of the answer beside its payload
 ---@field read? fun(body: string): any, table|nil
 ---@field decoder riskscreen.json.Decoder
 
@@ -397,12 +384,12 @@ end
 ---@param decoders riskscreen.Decoders
 ---@return riskscreen.Reader
 function M.reader(operation, envelope, extend, decoders)
-  envelope = envelope or operation.envelope
+  local members = envelopes[envelope or operation.envelope]
   return {
     operation = operation,
     extend = extend,
-    envelope_error = envelope_error[envelope],
-    read = quick_reader(operation, envelope, decoders.dropping),
+    envelope = members,
+    read = quick_reader(operation, members, decoders.dropping),
     decoder = operation.keeps_null and decoders.keeping or decoders.dropping,
   }
 end
