@@ -217,47 +217,32 @@ end
 
 local M = { problem = problem, not_one_of = not_one_of, fields = check_fields }
 
--- Every address of the checked parameters: check(value, network, path) returns nil and a problem for a wrong one.
-local function check_each_address(specs, values, network, prefix, check)
-  network = values.network or network
-  for _, spec in ipairs(specs) do
-    local value, items, err = values[spec.name], spec.items, nil
-    local path = prefix .. spec.name
-    if value ~= nil and spec.is_address and (spec.is_address ~= "contract" or addresses.is_evm(network)) then
-      err = check(value, network, path)
-    elseif value ~= nil and items and (items.is_address or items.fields) then
-      for index, item in ipairs(value) do
-        local place = path .. "[" .. index .. "]"
-        if items.is_address then
-          err = err or check(item, network, place)
-        else
-          err = err or check_each_address(items.fields, item, network, place .. ".", check)
-        end
-      end
-    end
-    if err then
-      return err
-    end
-  end
-end
-
 -- The addresses among the parameters of operations whose parameters the interface does not list.
 local unlisted_addresses = {
   kya = { { name = "address", is_address = true } },
   kyt = { { name = "outputAddress", is_address = true }, { name = "tokenContractAddress", is_address = "contract" } },
 }
 
-local function check_addresses(specs, checked, level, extend)
-  local err = check_each_address(specs, checked, nil, "", function(value, network, path)
-    local message
+-- The problem of the first text in a value that must be an address of its network and is none.
+local function address_problem(spec, value, network, path, level, extend)
+  local message
+  if spec.is_address == true or spec.is_address == "contract" and addresses.is_evm(network) then
     if network ~= nil then
       message = select(2, addresses.validate(value, network, level, extend and extend.network))
     elseif not addresses.networks_of(value, level)[1] then
       message = ("%s is not an address of any network"):format(text.show(value))
     end
     return message and { field = path, message = path == "address" and message or path .. ": " .. message }
-  end)
-  return not err and checked or nil, err
+  end
+  local found
+  for index, item in ipairs(spec.items and value or NO_SPECS) do
+    found = found or address_problem(spec.items, item, network, path .. "[" .. index .. "]", level, extend)
+  end
+  for _, field in ipairs(spec.fields or NO_SPECS) do
+    local member, place = value[field.name], path == "" and field.name or path .. "." .. field.name
+    found = found or member ~= nil and address_problem(field, member, value.network or network, place, level, extend)
+  end
+  return found
 end
 
 -- Nearly every call is a lookup with a plain address. The copy of its parameters; nil if they are unusual or wrong. In
@@ -295,9 +280,10 @@ function M.parameters(operation, parameters, level, extend)
     checked, err = check_order(specs, checked)
   end
   if checked and level then
-    checked, err = check_addresses(specs or unlisted_addresses[operation.namespace] or NO_SPECS, checked, level, extend)
+    local fields = specs or unlisted_addresses[operation.namespace]
+    err = address_problem({ fields = fields }, checked, nil, "", level, extend)
   end
-  if not checked then
+  if err then
     local fields = { operation = operation.name, field = err.field, allowed = err.allowed }
     return nil, errors.new("invalid_argument", err.message, fields)
   end
