@@ -42,39 +42,6 @@ function Hedge:late_after(operation)
   return recent and recent.count >= FEWEST and percentile(recent.durations) or nil
 end
 
--- Whether a result ends the race. After a retryable failure the other request may still succeed.
-local function decides(value, err)
-  return value ~= nil or not err.retryable
-end
-
--- Sends a request in a task that adds itself to the finished ones at its end.
-local function enter(race, number)
-  local task = race.tasks.spawn(race.send, number)
-  race.entered[number] = task
-  race.tasks.on_end(task, function()
-    race.finished[#race.finished + 1] = task
-    race.changed:notify()
-  end)
-end
-
--- The first result that ends the race, else the first failure.
-local function winner(race)
-  local examined = 0
-  while true do
-    while examined < #race.finished do
-      examined = examined + 1
-      local value, other = race.finished[examined]:await()
-      if decides(value, other) or #race.entered == 1 then
-        return race.finished[examined], value, other
-      end
-    end
-    if examined == #race.entered then
-      return race.finished[1], race.finished[1]:await()
-    end
-    race.changed:wait()
-  end
-end
-
 local M = {}
 
 ---@param settings { delay: number|"p95" }
@@ -92,19 +59,39 @@ end
 ---@return any value
 ---@return any other
 function M.race(tasks, late_after, send, may_repeat)
-  local race = { tasks = tasks, send = send, entered = {}, finished = {}, changed = tasks.signal() }
-  enter(race, 1)
-  race.changed:wait(late_after)
-  if #race.finished == 0 and may_repeat() then
-    enter(race, 2)
+  local entered, ended, changed = {}, {}, tasks.signal()
+  local function enter(number)
+    entered[number] = tasks.spawn(send, number)
+    tasks.on_end(entered[number], function()
+      ended[#ended + 1] = number
+      changed:notify()
+    end)
   end
-  local won, value, other = winner(race)
-  for _, task in ipairs(race.entered) do
-    if task ~= won then
+  enter(1)
+  changed:wait(late_after)
+  if #ended == 0 and may_repeat() then
+    enter(2)
+  end
+  -- A value or a final failure ends the race. After a failure that may pass the other request may still succeed.
+  local won, value, other
+  for position = 1, #entered do
+    while not ended[position] do
+      changed:wait()
+    end
+    local its_value, its_other = entered[ended[position]]:await()
+    if not won or its_value ~= nil or not its_other.retryable then
+      won, value, other = ended[position], its_value, its_other
+    end
+    if value ~= nil or not other.retryable then
+      break
+    end
+  end
+  for number, task in ipairs(entered) do
+    if number ~= won then
       task:cancel()
     end
   end
-  return won == race.entered[1] and 1 or 2, value, other
+  return won, value, other
 end
 
 return M
