@@ -27,8 +27,8 @@ local BODY = '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1767225600
 local ADDRESS = "0x52908400098527886e0f7030069857d2e4169ee7"
 
 -- As the client takes a result whose headers and times nobody wants.
-local function take(transfer)
-  local status, body = transfer:take()
+local function take(loop, transfer)
+  local status, body = loop:take(transfer)
   if status ~= 200 then
     error(status and ("status %d, %d bytes"):format(status, #body) or body.message)
   end
@@ -44,11 +44,11 @@ end
 local function run_calls(loop, origin, target, count)
   for _ = 1, count do
     local transfer = send(origin, target)
-    while not transfer:done() do
+    while not loop:done(transfer) do
       loop:step()
     end
     loop:next()
-    take(transfer)
+    take(loop, transfer)
   end
 end
 
@@ -62,7 +62,7 @@ local function run_in_flight(loop, origin, target, count, in_flight)
     loop:step()
     local transfer = loop:next()
     while transfer do
-      take(transfer)
+      take(loop, transfer)
       done = done + 1
       if started < count then
         send(origin, target)
@@ -77,11 +77,11 @@ end
 local function run_connections(loop, origin)
   for _ = 1, CONNECTIONS do
     local transfer = origin:send("GET", "/", nil, 10, nil, nil, true)
-    while not transfer:done() do
+    while not loop:done(transfer) do
       loop:step()
     end
     loop:next()
-    assert(transfer:take() == 200)
+    assert(loop:take(transfer) == 200)
   end
 end
 
@@ -153,7 +153,7 @@ local function bytes_in_flight(port)
   end
   local most = 0
   for _, transfer in ipairs(transfers) do
-    while not transfer:done() do
+    while not loop:done(transfer) do
       loop:step()
       most = math.max(most, resident())
     end

@@ -110,11 +110,11 @@ ways["by hand, blocking"] = function()
   local loop, to = origin()
   return each(function(number)
     local transfer = send(to, number)
-    while not transfer:done() do
+    while not loop:done(transfer) do
       loop:step()
     end
     loop:next()
-    return allows(decode(select(2, transfer:take())), number)
+    return allows(decode(select(2, loop:take(transfer))), number)
   end)
 end
 
@@ -142,7 +142,7 @@ ways["by hand, 64 in flight"] = function()
       loop:step()
       local transfer = loop:next()
       while transfer do
-        assert(allows(decode(select(2, transfer:take())), numbers[transfer]))
+        assert(allows(decode(select(2, loop:take(transfer))), numbers[transfer]))
         numbers[transfer], done = nil, done + 1
         start()
         transfer = loop:next()

@@ -12,8 +12,7 @@
     X(RSC_NETWORK, "network")                                                                                          \
     X(RSC_TIMEOUT, "timeout")                                                                                          \
     X(RSC_TLS, "tls")                                                                                                  \
-    X(RSC_PROTOCOL, "protocol")                                                                                        \
-    X(RSC_CANCELLATION, "cancelled")
+    X(RSC_PROTOCOL, "protocol")
 
 /* How far the transfer got, in order. */
 #define RSC_PHASES(X)                                                                                                  \

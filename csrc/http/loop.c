@@ -1,6 +1,7 @@
 #include "http/loop.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "http/failure.h"
 #include "http/libcurl.h"
@@ -60,7 +61,6 @@ int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error 
     loop->curl_due = RSC_NEVER;
     loop->connections = max_connections;
     rsc_link_init(&loop->origins);
-    rsc_link_init(&loop->watches);
     rsc_link_init(&loop->finished);
     rsc_link_init(&loop->failing);
     loop->sockets.poller = &loop->poller;
@@ -82,8 +82,11 @@ static void forget(struct rsc_loop *loop) {
             handle->shard->cache = NULL;
         }
     }
-    for (struct rsc_link *i = loop->watches.next; i != &loop->watches; i = i->next) {
-        RSC_CONTAINER(i, struct rsc_watch, watches)->duplicate = false;
+    for (size_t i = 0; i < loop->places.count; i++) {
+        struct rsc_operation *operation = loop->places.table[i].operation;
+        if (operation != NULL && operation->kind == RSC_WATCH) {
+            ((struct rsc_watch *)operation)->duplicate = false;
+        }
     }
     loop->multi = NULL;
     rsc_poller_forget(&loop->poller);
@@ -97,17 +100,15 @@ void rsc_loop_close(struct rsc_loop *loop) {
     if (rsc_loop_inherited(loop)) {
         forget(loop);
     }
+    for (size_t i = 0; i < loop->places.count; i++) {
+        if (loop->places.table[i].operation != NULL) {
+            rsc_operation_cancel(loop->places.table[i].operation);
+        }
+    }
+    free(loop->places.table);
+    loop->places = (struct rsc_places){.table = NULL};
     while (!rsc_list_empty(&loop->origins)) {
         rsc_origin_close(RSC_CONTAINER(loop->origins.next, struct rsc_origin, link));
-    }
-    while (!rsc_list_empty(&loop->watches)) {
-        rsc_operation_cancel(&RSC_CONTAINER(loop->watches.next, struct rsc_watch, watches)->operation);
-    }
-    while (!rsc_list_empty(&loop->finished)) {
-        rsc_operation_cancel(RSC_CONTAINER(loop->finished.next, struct rsc_operation, link));
-    }
-    while (loop->timers.count > 0) {
-        rsc_operation_cancel(RSC_CONTAINER(loop->timers.heap[0], struct rsc_operation, timer));
     }
     rsc_timers_free(&loop->timers);
     if (loop->multi != NULL) {
@@ -133,10 +134,6 @@ void rsc_loop_adjust(struct rsc_loop *loop, long concurrency) {
     if (loop->multi != NULL) {
         curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, kept);
     }
-}
-
-struct rsc_operation *rsc_loop_first(struct rsc_loop *loop) {
-    return rsc_list_empty(&loop->finished) ? NULL : RSC_CONTAINER(loop->finished.next, struct rsc_operation, link);
 }
 
 /* The descriptor */

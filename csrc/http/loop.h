@@ -1,8 +1,8 @@
 /* The event loop: runs transfers, timers and watched descriptors behind one descriptor.
  *
- * One thread at a time may use a loop and its objects. The caller owns the structs, which must not move.
- * rsc_loop_close releases everything they acquire. Operations point to their loop, so its memory must outlive theirs,
- * even after it is closed. Times are nanoseconds of CLOCK_MONOTONIC.
+ * One thread at a time may use a loop and its objects. The caller owns the struct, which must not move, and outlives
+ * its origins. rsc_loop_close releases everything that they acquire, but for the memory of the origins. Times are
+ * nanoseconds of CLOCK_MONOTONIC.
  *
  * curl_multi_socket_action drives libcurl. libcurl's callbacks only record events: transfers finish and start after
  * libcurl has returned. libcurl also keeps the connections between requests, for all origins of the loop:
@@ -33,8 +33,9 @@ struct rsc_loop {
     struct rsc_poller poller;
     struct rsc_sockets sockets;
     struct rsc_timers timers;
-    struct rsc_link origins, watches;
-    struct rsc_link finished; /* operations to be taken, oldest first */
+    struct rsc_places places; /* of its operations */
+    struct rsc_link origins;
+    struct rsc_link finished; /* operations for rsc_operation_next, oldest first */
     struct rsc_link failing;  /* transfers to be failed once libcurl has returned */
     size_t finished_count, transfer_count, queued_count, timer_count, watch_count;
 
@@ -49,8 +50,8 @@ struct rsc_loop {
     unsigned forks; /* rsc_forks at its opening */
 };
 
-/* Whether this process is a forked child, and the loop is its parent's. Only functions that close or cancel may then be
- * called. They close the loop, and touch neither its descriptors nor libcurl's handles, which stay allocated. */
+/* Whether this process is a forked child, and the loop is its parent's. Only rsc_loop_close and rsc_origin_drop may then
+ * be called. They close the loop, and touch neither its descriptors nor libcurl's handles, which stay allocated. */
 static inline bool rsc_loop_inherited(const struct rsc_loop *loop) {
     return loop->forks != rsc_forks;
 }
@@ -58,8 +59,7 @@ static inline bool rsc_loop_inherited(const struct rsc_loop *loop) {
 /* Opens a loop in zeroed memory. On a failure closes it and sets the error. */
 int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error *error);
 
-/* Closes the loop and its origins. Cancels every operation whose completion has not been
- * collected (rsc_operation_take). Idempotent. */
+/* Closes the loop and its origins, and cancels every operation. Idempotent. */
 void rsc_loop_close(struct rsc_loop *loop);
 
 /* Returns a descriptor that from now on is readable whenever rsc_loop_step has work. The loop owns it. Returns -1 with
@@ -71,11 +71,8 @@ uint64_t rsc_loop_due(const struct rsc_loop *loop);
 
 /* Runs the loop until an operation finishes, `wait` ns pass, a signal arrives or no operation is left. RSC_NEVER waits
  * without a limit. After `budget` ns, RSC_NEVER for no limit, it takes up no further descriptor: the next step does.
- * Returns the number of finished operations to be taken. */
+ * Returns the number of operations for rsc_operation_next. */
 size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait, uint64_t budget);
-
-/* Returns the oldest finished operation, or NULL. */
-struct rsc_operation *rsc_loop_first(struct rsc_loop *loop);
 
 /* Runs libcurl's due timers, finishes completed transfers and starts queued ones. Must not be called from a libcurl
  * callback. */

@@ -65,9 +65,10 @@ static int open_url(struct rsc_origin *origin, const struct rsc_origin_options *
 
 /* Opening and closing */
 
-int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const struct rsc_origin_options *options,
-                    struct rsc_error *error) {
+static int open_origin(struct rsc_origin *origin, struct rsc_loop *loop, const struct rsc_origin_options *options,
+                       struct rsc_error *error) {
     origin->loop = loop;
+    origin->references = 1;
     rsc_link_init(&origin->link);
     rsc_link_init(&origin->handles);
     rsc_link_init(&origin->shards);
@@ -89,10 +90,19 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
         origin->shard_handles = sharded ? RSC_SHARD_HANDLES : SIZE_MAX;
         status = rsc_curl_options_set(origin, options, error);
     }
-    if (status != RSC_OK) {
-        rsc_origin_close(origin);
-    }
     return status;
+}
+
+struct rsc_origin *rsc_origin_new(struct rsc_loop *loop, const struct rsc_origin_options *options,
+                                  struct rsc_error *error) {
+    struct rsc_origin *origin = calloc(1, sizeof *origin);
+    if (origin == NULL) {
+        (void)rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory");
+    } else if (open_origin(origin, loop, options, error) != RSC_OK) {
+        rsc_origin_drop(origin);
+        return NULL;
+    }
+    return origin;
 }
 
 static void free_handle(struct rsc_handle *handle) {
@@ -120,24 +130,13 @@ static void free_shard(struct rsc_origin *origin, struct rsc_shard *shard) {
 }
 
 void rsc_origin_close(struct rsc_origin *origin) {
-    if (origin->loop != NULL && rsc_loop_inherited(origin->loop)) {
+    if (rsc_loop_inherited(origin->loop)) {
         rsc_loop_close(origin->loop); /* which closes its origins, or is doing so */
     }
-    if (origin->loop == NULL || origin->closed) {
+    if (origin->closed) {
         return;
     }
     origin->closed = true;
-    while (!rsc_list_empty(&origin->queue)) {
-        struct rsc_operation *operation = RSC_CONTAINER(origin->queue.next, struct rsc_operation, link);
-        rsc_transfer_cancel((struct rsc_transfer *)operation);
-    }
-    for (struct rsc_link *link = origin->handles.next, *next; link != &origin->handles; link = next) {
-        struct rsc_handle *handle = RSC_CONTAINER(link, struct rsc_handle, handles);
-        next = link->next;
-        if (handle->transfer != NULL) {
-            rsc_transfer_cancel(handle->transfer);
-        }
-    }
     while (!rsc_list_empty(&origin->shards)) {
         free_shard(origin, RSC_CONTAINER(origin->shards.next, struct rsc_shard, link));
     }
@@ -151,6 +150,13 @@ void rsc_origin_close(struct rsc_origin *origin) {
     origin->url = NULL;
     rsc_loop_adjust(origin->loop, -origin->concurrency);
     rsc_list_remove(&origin->link);
+}
+
+void rsc_origin_drop(struct rsc_origin *origin) {
+    if (--origin->references == 0) {
+        rsc_origin_close(origin);
+        free(origin);
+    }
 }
 
 /* The pool of easy handles */
@@ -219,7 +225,7 @@ struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin) {
 /* Frees the shard whose last transfer ended the longest ago, if that is long enough. */
 static void shrink(struct rsc_origin *origin, uint64_t now) {
     struct rsc_shard *last = RSC_CONTAINER(origin->shards.previous, struct rsc_shard, link);
-    if (!origin->closed && last->active_count == 0 && now - last->released_at > RSC_SHARD_IDLE_MAX) {
+    if (last->active_count == 0 && now - last->released_at > RSC_SHARD_IDLE_MAX) {
         free_shard(origin, last);
     }
 }
@@ -249,8 +255,7 @@ void rsc_origin_reuse_buffer(struct rsc_origin *origin, struct rsc_buffer *buffe
 }
 
 void rsc_origin_recycle_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer) {
-    if (origin->closed || buffer->data == NULL || buffer->capacity > RSC_SPARE_SIZE_MAX ||
-        origin->spare_count == RSC_SPARE_BUFFERS_MAX) {
+    if (buffer->data == NULL || buffer->capacity > RSC_SPARE_SIZE_MAX || origin->spare_count == RSC_SPARE_BUFFERS_MAX) {
         rsc_buffer_free(buffer);
         return;
     }
@@ -260,7 +265,7 @@ void rsc_origin_recycle_buffer(struct rsc_origin *origin, struct rsc_buffer *buf
 }
 
 bool rsc_origin_start_next(struct rsc_origin *origin) {
-    if (origin->closed || origin->active >= origin->concurrency || rsc_list_empty(&origin->queue)) {
+    if (origin->active >= origin->concurrency || rsc_list_empty(&origin->queue)) {
         return false;
     }
     rsc_transfer_launch((struct rsc_transfer *)RSC_CONTAINER(origin->queue.next, struct rsc_operation, link));

@@ -2,8 +2,8 @@
  *
  * It keeps a pool of easy handles whose fixed options are set once. libcurl keeps and reuses the connections: those of
  * HTTP/1.1 in the pool's shards, others in the loop (loop.h). Transfers over its concurrency limit wait in a FIFO
- * queue. (libcurl could queue them too, but its search for a free connection is linear.) The caller owns the struct. It
- * must not move, and must outlive its transfers; closing it cancels them. The thread rules are the loop's. */
+ * queue. (libcurl could queue them too, but its search for a free connection is linear.) The caller and each transfer
+ * have a reference to it; the loop must outlive them. The thread rules are the loop's. */
 #ifndef RSC_ORIGIN_H
 #define RSC_ORIGIN_H
 
@@ -30,7 +30,7 @@
 
 enum rsc_http_version { RSC_HTTP_AUTO, RSC_HTTP_1_1, RSC_HTTP_2 };
 
-/* rsc_origin_open copies the strings it needs. NULL means not set. */
+/* rsc_origin_new copies the strings it needs. NULL means not set. */
 struct rsc_origin_options {
     const char *base_url;
     long concurrency;
@@ -82,6 +82,7 @@ struct rsc_handle {
 
 struct rsc_origin {
     struct rsc_loop *loop;
+    size_t references;
     struct rsc_link link; /* in the loop's list */
     CURL *model;          /* has the fixed options; only duplicated, never used */
     CURLU *url;
@@ -106,12 +107,15 @@ struct rsc_origin {
     char name[RSC_ORIGIN_NAME_MAX]; /* host:port and the path of a socket, for messages */
 };
 
-/* Opens an origin in zeroed memory. On a failure closes it and sets the error: RSC_ERROR_SYNTAX for a bad base_url,
- * RSC_ERROR_RANGE for an option that this libcurl lacks, RSC_ERROR_MEMORY. */
-int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const struct rsc_origin_options *options,
-                    struct rsc_error *error);
+/* Makes an origin with one reference. On a failure returns NULL and sets the error: RSC_ERROR_SYNTAX for a bad
+ * base_url, RSC_ERROR_RANGE for an option that this libcurl lacks, RSC_ERROR_MEMORY. */
+struct rsc_origin *rsc_origin_new(struct rsc_loop *loop, const struct rsc_origin_options *options,
+                                  struct rsc_error *error);
 
-/* Closes the origin and cancels its transfers. Idempotent. */
+/* Drops a reference. The origin is closed and freed with the last one. */
+void rsc_origin_drop(struct rsc_origin *origin);
+
+/* For loop.c: closes an origin without transfers. Idempotent. */
 void rsc_origin_close(struct rsc_origin *origin);
 
 /* Returns the handle that was released last or a new one, or NULL if memory runs out. */

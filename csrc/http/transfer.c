@@ -85,14 +85,14 @@ static enum rsc_phase phase_of(const struct rsc_transfer *transfer) {
     return found ? RSC_PHASE_CONNECT : RSC_PHASE_NAME_LOOKUP;
 }
 
-/* Removes the transfer from the multi handle or the queue. The caller then finishes or cancels it. */
+/* Removes the transfer from the multi handle or the queue. The caller then finishes or ends it. */
 static void detach(struct rsc_transfer *transfer) {
     struct rsc_loop *loop = transfer->operation.loop;
     rsc_timers_remove(&loop->timers, &transfer->operation.timer);
     rsc_list_remove(&transfer->operation.link);
     if (transfer->operation.state == RSC_QUEUED) {
         loop->queued_count--;
-    } else if (transfer->operation.state == RSC_ACTIVE) {
+    } else {
         loop->transfer_count--;
         if (transfer->handle != NULL) {
             struct rsc_handle *handle = transfer->handle;
@@ -202,19 +202,22 @@ void rsc_transfer_launch(struct rsc_transfer *transfer) {
     rsc_operation_finish(&transfer->operation);
 }
 
-int rsc_transfer_send(struct rsc_transfer *transfer) {
-    struct rsc_loop *loop = transfer->operation.loop;
-    struct rsc_origin *origin = transfer->origin;
-    uint64_t now = rsc_now();
-    int status = rsc_timers_add(&loop->timers, &transfer->operation.timer, now + transfer->timeout);
-    if (status != RSC_OK) {
+int rsc_transfer_send(struct rsc_origin *origin, const struct rsc_request *request, struct rsc_transfer **made) {
+    struct rsc_loop *loop = origin->loop;
+    int status = RSC_OK;
+    struct rsc_transfer *transfer = *made = rsc_transfer_new(origin, request, &status);
+    if (transfer == NULL) {
         return status;
     }
-    transfer->sent_at = now;
+    transfer->sent_at = rsc_now();
     transfer->operation.state = RSC_QUEUED;
     loop->queued_count++;
     rsc_list_append(&origin->queue, &transfer->operation.link);
-    rsc_loop_check_rests(loop, now);
+    if (rsc_timers_add(&loop->timers, &transfer->operation.timer, transfer->sent_at + transfer->timeout) != RSC_OK) {
+        rsc_operation_cancel(&transfer->operation);
+        return RSC_ERROR_MEMORY;
+    }
+    rsc_loop_check_rests(loop, transfer->sent_at);
     rsc_loop_advance(loop);
     rsc_loop_sync(loop);
     return RSC_OK;
@@ -336,38 +339,14 @@ void rsc_transfer_finish_failing(struct rsc_operation *operation) {
     finish(transfer);
 }
 
-void rsc_transfer_cancel(struct rsc_transfer *transfer) {
-    struct rsc_loop *loop = transfer->operation.loop;
-    if (rsc_loop_inherited(loop)) {
-        rsc_loop_close(loop);
-    }
-    unsigned char state = transfer->operation.state;
-    if (state != RSC_QUEUED && state != RSC_ACTIVE && state != RSC_FINISHED) {
-        return;
-    }
-    if (state == RSC_FINISHED) {
-        bool sent = !transfer->failed || transfer->outcome.failure.sent;
-        rsc_operation_cancel(&transfer->operation);
-        fail(transfer, RSC_CANCELLATION, RSC_PHASE_BODY);
-        transfer->outcome.failure.sent = sent;
-    } else {
-        fail(transfer, RSC_CANCELLATION, phase_of(transfer));
+void rsc_transfer_end(struct rsc_transfer *transfer) {
+    if (transfer->operation.state <= RSC_ACTIVE) {
         detach(transfer);
-        transfer->operation.state = RSC_CANCELLED;
-        if (!loop->closed) {
-            rsc_loop_advance(loop);
-            rsc_loop_sync(loop);
-        }
     }
-    explain(transfer, "the request to %s was cancelled", transfer->origin->name);
-}
-
-void rsc_transfer_close(struct rsc_transfer *transfer) {
-    rsc_transfer_cancel(transfer);
     rsc_origin_recycle_buffer(transfer->origin, &transfer->received);
     rsc_headers_refer(&transfer->headers, NULL);
-    transfer->head_size = 0;
     forget(transfer);
+    rsc_origin_drop(transfer->origin);
 }
 
 struct rsc_text rsc_transfer_body(const struct rsc_transfer *transfer) {

@@ -1,8 +1,7 @@
 /* A transfer: one request to an origin and its response.
  *
- * The caller owns one block of rsc_request_size bytes for the struct and a copy of its request. The transfer owns its
- * receive buffer and its reference to the headers until rsc_transfer_close. The block must not move, and must not
- * outlive the origin. The thread rules are the loop's. */
+ * An operation of the loop (see operation.h) that owns a copy of its request, its receive buffer, and references to its
+ * headers and to its origin. */
 #ifndef RSC_TRANSFER_H
 #define RSC_TRANSFER_H
 
@@ -32,7 +31,7 @@ struct rsc_headers {
     struct curl_slist lines[];
 };
 
-/* A request. rsc_transfer_init copies its strings and shares its headers. */
+/* A request. rsc_transfer_send copies its strings and shares its headers. */
 struct rsc_request {
     struct rsc_text method, target, body;
     struct rsc_headers *headers;
@@ -87,30 +86,23 @@ bool rsc_headers_equal(const struct rsc_headers *headers, size_t index, struct r
 /* Replaces the reference that `*place` holds, which may be NULL, by one to `headers`, which may be NULL, too. */
 void rsc_headers_refer(struct rsc_headers **place, struct rsc_headers *headers);
 
-/* Returns the bytes that a transfer with this request needs, or 0 if the request exceeds a maximum. */
-size_t rsc_request_size(const struct rsc_request *request);
-
 /* The last checks against request smuggling: no byte that could end a line early. */
 bool rsc_request_method_valid(struct rsc_text method);
 bool rsc_request_target_valid(struct rsc_text target);
 bool rsc_request_header_valid(struct rsc_text line);
 
-/* Initializes zeroed memory of rsc_request_size bytes. */
-void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin, const struct rsc_request *request);
+/* Starts or queues a transfer. Returns RSC_OK, RSC_ERROR_MEMORY, or RSC_ERROR_LIMIT for a request above a maximum. Any
+ * other failure becomes the transfer's outcome. */
+int rsc_transfer_send(struct rsc_origin *origin, const struct rsc_request *request, struct rsc_transfer **transfer);
 
-/* Starts or queues the transfer. Returns RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY. Any other failure becomes the
- * transfer's outcome. */
-int rsc_transfer_send(struct rsc_transfer *transfer);
-
-/* Cancels the transfer in any state before RSC_TAKEN. Idempotent, and harmless after the origin or the loop is closed.
- */
-void rsc_transfer_cancel(struct rsc_transfer *transfer);
-
-/* Cancels the transfer, and frees its buffer and its reference to the headers. Idempotent. */
-void rsc_transfer_close(struct rsc_transfer *transfer);
-
-/* Returns the body, which is valid until rsc_transfer_close. NUL follows it. */
+/* Returns the body, which is valid as long as the transfer. NUL follows it. */
 struct rsc_text rsc_transfer_body(const struct rsc_transfer *transfer);
+
+/* For operation.c: aborts the transfer if it is under way, and releases everything that it owns. */
+void rsc_transfer_end(struct rsc_transfer *transfer);
+
+/* For transfer.c: returns a copy of a request, which nothing has started, or NULL. Sets the status of a failure. */
+struct rsc_transfer *rsc_transfer_new(struct rsc_origin *origin, const struct rsc_request *request, int *status);
 
 /* For transfer.c: sets the options that differ from the handle's last request. */
 CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *transfer);

@@ -40,14 +40,6 @@ bool rsc_request_header_valid(struct rsc_text line) {
     return rsc_text_printable(name, '!');
 }
 
-size_t rsc_request_size(const struct rsc_request *request) {
-    if (request->target.length > RSC_REQUEST_TEXT_MAX || request->method.length >= RSC_METHOD_MAX ||
-        request->body.length > RSC_REQUEST_BODY_MAX) {
-        return 0;
-    }
-    return sizeof(struct rsc_transfer) + request->method.length + 1 + request->target.length + 1 + request->body.length;
-}
-
 /* Copies the text to `*end` with the NUL that libcurl needs, and moves the end. */
 static char *copy(char **end, struct rsc_text text) {
     char *to = *end;
@@ -57,8 +49,19 @@ static char *copy(char **end, struct rsc_text text) {
     return to;
 }
 
-void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin, const struct rsc_request *request) {
-    rsc_operation_init(&transfer->operation, origin->loop, RSC_TRANSFER);
+struct rsc_transfer *rsc_transfer_new(struct rsc_origin *origin, const struct rsc_request *request, int *status) {
+    if (request->target.length > RSC_REQUEST_TEXT_MAX || request->method.length >= RSC_METHOD_MAX ||
+        request->body.length > RSC_REQUEST_BODY_MAX) {
+        *status = RSC_ERROR_LIMIT;
+        return NULL;
+    }
+    size_t copied = request->method.length + 1 + request->target.length + 1 + request->body.length;
+    struct rsc_transfer *transfer = rsc_operation_new(origin->loop, RSC_TRANSFER, sizeof *transfer + copied);
+    if (transfer == NULL) {
+        *status = RSC_ERROR_MEMORY;
+        return NULL;
+    }
+    origin->references++;
     transfer->origin = origin;
     rsc_buffer_init(&transfer->received, origin->max_headers + origin->max_body);
     transfer->fresh = request->fresh;
@@ -76,6 +79,7 @@ void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin,
     if (request->body.length > 0) {
         memcpy(end, request->body.bytes, request->body.length);
     }
+    return transfer;
 }
 
 /* The headers */

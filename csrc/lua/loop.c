@@ -7,11 +7,7 @@
 #include "lua/options.h"
 #include "http/transfer.h"
 
-#define OPERATION_TYPE "riskscreen.operation" /* a timer or a watch */
-
 #define SECONDS_MAX 1e9 /* longest timer or wait */
-
-/* Keeping operations alive */
 
 void rsc_lua_check_open(lua_State *L, struct rsc_loop *loop) {
     if (rsc_loop_inherited(loop)) {
@@ -22,44 +18,10 @@ void rsc_lua_check_open(lua_State *L, struct rsc_loop *loop) {
     }
 }
 
-void rsc_lua_anchor(lua_State *L, int registry_index, struct rsc_operation *operation) {
-    lua_pushvalue(L, -1);
-    operation->reference = luaL_ref(L, registry_index);
-}
-
-void rsc_lua_release(lua_State *L, int registry_index, struct rsc_operation *operation) {
-    luaL_unref(L, registry_index, operation->reference);
-    operation->reference = LUA_NOREF;
-}
-
-int rsc_lua_push_id(lua_State *L, const struct rsc_operation *operation) {
-    lua_pushinteger(L, operation->state == RSC_CANCELLED ? LUA_NOREF : operation->reference);
-    return 1;
-}
-
-/* The loop */
-
-static struct rsc_loop *check_loop(lua_State *L) {
+struct rsc_loop *rsc_lua_check_loop(lua_State *L) {
     struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
     rsc_lua_check_open(L, loop);
     return loop;
-}
-
-/* Pushes the registry of the loop at index 1 and returns its stack index. */
-static int push_registry(lua_State *L) {
-    rsc_lua_get_uservalue(L, 1);
-    return lua_gettop(L);
-}
-
-static void new_registry(lua_State *L, int loop_index) {
-    lua_createtable(L, 16, 1);
-    lua_pushvalue(L, loop_index);
-    lua_setfield(L, -2, "loop");
-    /* The first luaL_unref of a table may allocate. It must not happen in rsc_lua_release, which must not raise. */
-    lua_pushboolean(L, 1);
-    int reference = luaL_ref(L, -2);
-    luaL_unref(L, -1, reference);
-    rsc_lua_set_uservalue(L, loop_index);
 }
 
 /* core.loop(options) */
@@ -76,7 +38,6 @@ static int loop_new(lua_State *L) {
         rsc_options_read(L, 1, "loop", options, sizeof options / sizeof *options, &values);
     }
     struct rsc_loop *loop = rsc_lua_new_object(L, sizeof *loop, RSC_LOOP_TYPE);
-    new_registry(L, lua_gettop(L));
     if (rsc_loop_open(loop, (long)values.max_connections, &error) != RSC_OK) {
         return rsc_lua_raise(L, &error);
     }
@@ -84,7 +45,7 @@ static int loop_new(lua_State *L) {
 }
 
 static int loop_pollfd(lua_State *L) {
-    int fd = rsc_loop_pollfd(check_loop(L));
+    int fd = rsc_loop_pollfd(rsc_lua_check_loop(L));
     if (fd < 0) {
         return luaL_error(L, "the loop cannot be polled: %s", strerror(errno));
     }
@@ -93,13 +54,13 @@ static int loop_pollfd(lua_State *L) {
 }
 
 static int loop_events(lua_State *L) {
-    (void)check_loop(L);
+    (void)rsc_lua_check_loop(L);
     lua_pushliteral(L, "r");
     return 1;
 }
 
 static int loop_timeout(lua_State *L) {
-    uint64_t due = rsc_loop_due(check_loop(L));
+    uint64_t due = rsc_loop_due(rsc_lua_check_loop(L));
     if (due == RSC_NEVER) {
         lua_pushnil(L);
         return 1;
@@ -121,7 +82,7 @@ static uint64_t optional_ns(lua_State *L, int index) {
 
 /* loop:step(wait, budget), in seconds */
 static int loop_step(lua_State *L) {
-    struct rsc_loop *loop = check_loop(L);
+    struct rsc_loop *loop = rsc_lua_check_loop(L);
     lua_pushinteger(L, (lua_Integer)rsc_loop_step(loop, optional_ns(L, 2), optional_ns(L, 3)));
     return 1;
 }
@@ -132,42 +93,59 @@ static int loop_inherited(lua_State *L) {
     return 1;
 }
 
-/* loop:next(): the oldest finished operation and its id, or nil. */
+/* Operations */
+
+static int push_number(lua_State *L, int64_t number) {
+    rsc_lua_push_int64(L, number);
+    return 1;
+}
+
+/* loop:next(): the number of the oldest finished operation, or nil. */
 static int loop_next(lua_State *L) {
     struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
+    int64_t number = -1;
     if (!rsc_loop_inherited(loop)) {
         rsc_lua_check_open(L, loop);
+        number = rsc_operation_next(loop);
     }
-    struct rsc_operation *operation = rsc_loop_inherited(loop) ? NULL : rsc_loop_first(loop);
-    if (operation == NULL) {
+    if (number < 0) {
         lua_pushnil(L);
         return 1;
     }
-    int registry = push_registry(L);
-    lua_rawgeti(L, registry, operation->reference);
-    lua_pushinteger(L, operation->reference);
-    if (operation->kind != RSC_WATCH) {
-        rsc_lua_release(L, registry, operation);
+    return push_number(L, number);
+}
+
+struct rsc_operation *rsc_lua_find_operation(lua_State *L, const struct rsc_loop *loop) {
+    int64_t number = -1;
+    luaL_argcheck(L, rsc_lua_to_int64(L, 2, &number), 2, "not a number of an operation");
+    return rsc_operation_find(loop, number);
+}
+
+/* loop:done(number): whether an operation has finished, or is none any more. */
+static int loop_done(lua_State *L) {
+    const struct rsc_operation *operation = rsc_lua_find_operation(L, rsc_lua_check_self(L, RSC_LOOP_TYPE));
+    lua_pushboolean(L, operation == NULL || operation->state >= RSC_FINISHED);
+    return 1;
+}
+
+/* loop:cancel(number): whether there was such an operation. */
+static int loop_cancel(lua_State *L) {
+    struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
+    if (rsc_loop_inherited(loop)) {
+        rsc_loop_close(loop);
     }
-    rsc_operation_take(operation);
-    rsc_loop_sync(loop);
-    return 2;
+    struct rsc_operation *operation = rsc_lua_find_operation(L, loop);
+    if (operation != NULL) {
+        rsc_operation_cancel(operation);
+    }
+    lua_pushboolean(L, operation != NULL);
+    return 1;
 }
 
 static int loop_timer(lua_State *L) {
-    struct rsc_loop *loop = check_loop(L);
-    uint64_t delay = rsc_seconds_to_ns(check_seconds(L, 2));
-    int registry = push_registry(L);
-    struct rsc_operation *timer = rsc_lua_new_object(L, sizeof *timer, OPERATION_TYPE);
-    rsc_operation_init(timer, loop, RSC_TIMER);
-    lua_pushvalue(L, registry);
-    rsc_lua_set_uservalue(L, -2);
-    rsc_lua_anchor(L, registry, timer);
-    if (rsc_timer_start(timer, delay) != RSC_OK) {
-        rsc_lua_release(L, registry, timer);
-        return luaL_error(L, "not enough memory");
-    }
-    return 1;
+    struct rsc_loop *loop = rsc_lua_check_loop(L);
+    const struct rsc_operation *timer = rsc_timer_start(loop, rsc_seconds_to_ns(check_seconds(L, 2)));
+    return timer != NULL ? push_number(L, timer->number) : luaL_error(L, "not enough memory");
 }
 
 static uint32_t check_events(lua_State *L, int index) {
@@ -177,21 +155,11 @@ static uint32_t check_events(lua_State *L, int index) {
 }
 
 static int loop_watch(lua_State *L) {
-    struct rsc_loop *loop = check_loop(L);
+    struct rsc_loop *loop = rsc_lua_check_loop(L);
     int fd = (int)luaL_checkinteger(L, 2);
-    uint32_t events = check_events(L, 3);
     struct rsc_error error;
-    int registry = push_registry(L);
-    struct rsc_watch *watch = rsc_lua_new_object(L, sizeof *watch, OPERATION_TYPE);
-    rsc_operation_init(&watch->operation, loop, RSC_WATCH);
-    lua_pushvalue(L, registry);
-    rsc_lua_set_uservalue(L, -2);
-    rsc_lua_anchor(L, registry, &watch->operation);
-    if (rsc_watch_start(watch, fd, events, &error) != RSC_OK) {
-        rsc_lua_release(L, registry, &watch->operation);
-        return rsc_lua_raise(L, &error);
-    }
-    return 1;
+    const struct rsc_operation *watch = rsc_watch_start(loop, fd, check_events(L, 3), &error);
+    return watch != NULL ? push_number(L, watch->number) : rsc_lua_raise(L, &error);
 }
 
 static void set_count(lua_State *L, const char *name, size_t count) {
@@ -200,7 +168,7 @@ static void set_count(lua_State *L, const char *name, size_t count) {
 }
 
 static int loop_stats(lua_State *L) {
-    struct rsc_loop *loop = check_loop(L);
+    struct rsc_loop *loop = rsc_lua_check_loop(L);
     size_t handles = 0;
     for (struct rsc_link *link = loop->origins.next; link != &loop->origins; link = link->next) {
         handles += RSC_CONTAINER(link, struct rsc_origin, link)->idle_count;
@@ -214,63 +182,21 @@ static int loop_stats(lua_State *L) {
     return 1;
 }
 
-static int loop_gc(lua_State *L) {
+static int loop_close(lua_State *L) {
     rsc_loop_close(rsc_lua_check_self(L, RSC_LOOP_TYPE));
     return 0;
 }
 
-static int loop_close(lua_State *L) {
-    struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
-    if (loop->closed) {
-        return 0;
-    }
-    rsc_loop_close(loop);
-    /* Nothing is in flight any more, so the registry can let go of every operation. */
-    int registry = push_registry(L);
-    for (lua_pushnil(L); lua_next(L, registry) != 0;) {
-        lua_pop(L, 1);
-        if (lua_type(L, -1) == LUA_TNUMBER) {
-            lua_pushvalue(L, -1);
-            lua_pushnil(L);
-            lua_rawset(L, registry);
-        }
-    }
-    return 0;
-}
-
-/* Timers and watches */
-
-static int operation_cancel(lua_State *L) {
-    struct rsc_operation *operation = rsc_lua_check_self(L, OPERATION_TYPE);
-    if (operation->state == RSC_ACTIVE || operation->state == RSC_FINISHED) {
-        rsc_operation_cancel(operation);
-        rsc_lua_get_uservalue(L, 1);
-        rsc_lua_release(L, lua_gettop(L), operation);
-    }
-    return 0;
-}
-
-static int operation_id(lua_State *L) {
-    return rsc_lua_push_id(L, rsc_lua_check_self(L, OPERATION_TYPE));
-}
-
-/* Releases nothing: it runs only for operations that the registry does not hold, or when the state closes. */
-static int operation_gc(lua_State *L) {
-    rsc_operation_cancel(rsc_lua_check_self(L, OPERATION_TYPE));
-    return 0;
-}
-
 void rsc_loop_register(lua_State *L) {
-    static const luaL_Reg loop_methods[] = {
-        {"pollfd", loop_pollfd},    {"events", loop_events},       {"timeout", loop_timeout}, {"step", loop_step},
-        {"next", loop_next},        {"inherited", loop_inherited}, {"timer", loop_timer},     {"watch", loop_watch},
-        {"origin", rsc_origin_new}, {"stats", loop_stats},         {"close", loop_close},     {NULL, NULL},
+    static const luaL_Reg methods[] = {
+        {"pollfd", loop_pollfd}, {"events", loop_events},     {"timeout", loop_timeout},
+        {"step", loop_step},     {"next", loop_next},         {"inherited", loop_inherited},
+        {"timer", loop_timer},   {"watch", loop_watch},       {"done", loop_done},
+        {"cancel", loop_cancel}, {"take", rsc_transfer_take}, {"origin", rsc_origin_push_new},
+        {"stats", loop_stats},   {"close", loop_close},       {NULL, NULL},
     };
-    static const luaL_Reg methods[] = {{"cancel", operation_cancel}, {"id", operation_id}, {NULL, NULL}};
-    rsc_lua_new_type(L, RSC_LOOP_TYPE, loop_methods, loop_gc);
-    rsc_lua_new_type(L, OPERATION_TYPE, methods, operation_gc);
+    static const luaL_Reg functions[] = {{"loop", loop_new}, {"details", rsc_transfer_details}, {NULL, NULL}};
+    rsc_lua_new_type(L, RSC_LOOP_TYPE, methods, loop_close);
     rsc_origin_register(L);
-    rsc_transfer_register(L);
-    lua_pushcfunction(L, loop_new);
-    lua_setfield(L, -2, "loop");
+    rsc_lua_set_functions(L, functions);
 }

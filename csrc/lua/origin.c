@@ -33,23 +33,11 @@ static const struct rsc_option options[] = {
     {"unix_socket", RSC_OPTION_TEXT, offsetof(struct values, unix_socket), 0, 0, NULL},
 };
 
-/* Gives the origin at the top the list that it and its transfers own. */
-static void set_owned(lua_State *L, int registry_index) {
-    int origin_index = lua_gettop(L);
-    lua_createtable(L, RSC_OWNED_REGISTRY, 0);
-    lua_pushvalue(L, origin_index);
-    lua_rawseti(L, -2, RSC_OWNED_ORIGIN);
-    lua_pushvalue(L, registry_index);
-    lua_rawseti(L, -2, RSC_OWNED_REGISTRY);
-    rsc_lua_set_uservalue(L, origin_index);
-}
-
-int rsc_origin_new(lua_State *L) {
-    struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
+int rsc_origin_push_new(lua_State *L) {
+    struct rsc_loop *loop = rsc_lua_check_loop(L);
     struct rsc_error error;
     struct values values = {
         .concurrency = 32, .connect_timeout = 3, .max_body = 16 << 20, .max_headers = 64 << 10, .compression = true};
-    rsc_lua_check_open(L, loop);
     luaL_checktype(L, 2, LUA_TTABLE);
     rsc_options_read(L, 2, "origin", options, sizeof options / sizeof *options, &values);
     if (values.base_url == NULL) {
@@ -69,22 +57,25 @@ int rsc_origin_new(lua_State *L) {
         .client_key = values.client_key,
         .unix_socket = values.unix_socket,
     };
-    rsc_lua_get_uservalue(L, 1);
-    int registry = lua_gettop(L);
-    struct rsc_origin *origin = rsc_lua_new_object(L, sizeof *origin, RSC_ORIGIN_TYPE);
-    set_owned(L, registry);
-    if (rsc_origin_open(origin, loop, &given, &error) != RSC_OK) {
-        return rsc_lua_raise(L, &error);
-    }
-    return 1;
+    struct rsc_origin_box *box = rsc_lua_new_object(L, sizeof *box, RSC_ORIGIN_TYPE);
+    lua_createtable(L, 1, 0);
+    lua_pushvalue(L, 1);
+    lua_rawseti(L, -2, 1);
+    rsc_lua_set_uservalue(L, -2);
+    box->origin = rsc_origin_new(loop, &given, &error);
+    return box->origin != NULL ? 1 : rsc_lua_raise(L, &error);
 }
 
-static int origin_close(lua_State *L) {
-    rsc_origin_close(rsc_lua_check_self(L, RSC_ORIGIN_TYPE));
+static int origin_gc(lua_State *L) {
+    struct rsc_origin_box *box = rsc_lua_check_self(L, RSC_ORIGIN_TYPE);
+    if (box->origin != NULL) {
+        rsc_origin_drop(box->origin);
+        box->origin = NULL;
+    }
     return 0;
 }
 
 void rsc_origin_register(lua_State *L) {
-    static const luaL_Reg methods[] = {{"send", rsc_transfer_new}, {NULL, NULL}};
-    rsc_lua_new_type(L, RSC_ORIGIN_TYPE, methods, origin_close);
+    static const luaL_Reg methods[] = {{"send", rsc_origin_send}, {NULL, NULL}};
+    rsc_lua_new_type(L, RSC_ORIGIN_TYPE, methods, origin_gc);
 }

@@ -7,12 +7,6 @@
 
 #define TIMEOUT_MIN 0.001 /* seconds */
 
-/* The userdata. `transfer` comes last because the copied request follows it in memory. */
-struct object {
-    bool closed; /* or being read: an error may cut that off */
-    struct rsc_transfer transfer;
-};
-
 /* The arguments of origin:send. */
 enum { ORIGIN = 1, METHOD, TARGET, HEADERS, TIMEOUT, CONNECT_TIMEOUT, BODY, FRESH, UNTIMED };
 
@@ -75,8 +69,7 @@ static struct rsc_headers *copy_headers(lua_State *L, const struct rsc_origin *o
     return headers;
 }
 
-/* Returns the headers in the list, which may be nil. The origin owns them until its next request: no
- * finalizer may run before the transfer refers to them. */
+/* Returns the headers in the list, which may be nil. The origin owns them until its next request. */
 static struct rsc_headers *take_headers(lua_State *L, struct rsc_origin *origin) {
     size_t count = lua_isnil(L, HEADERS) ? 0 : (size_t)lua_rawlen(L, HEADERS);
     if (!same_headers(L, origin->headers, count)) {
@@ -125,36 +118,24 @@ static struct rsc_request check_request(lua_State *L, const struct rsc_origin *o
     return request;
 }
 
-int rsc_transfer_new(lua_State *L) {
-    struct rsc_origin *origin = rsc_lua_check_self(L, RSC_ORIGIN_TYPE);
-    if (rsc_loop_inherited(origin->loop)) {
+int rsc_origin_send(lua_State *L) {
+    const struct rsc_origin_box *box = rsc_lua_check_self(L, RSC_ORIGIN_TYPE);
+    if (rsc_loop_inherited(box->origin->loop)) {
         lua_pushnil(L);
         return 1;
     }
-    rsc_lua_check_open(L, origin->loop);
+    rsc_lua_check_open(L, box->origin->loop);
     lua_settop(L, UNTIMED);
-    struct rsc_request request = check_request(L, origin);
-    size_t size = rsc_request_size(&request);
-    if (size == 0) {
+    struct rsc_request request = check_request(L, box->origin);
+    struct rsc_transfer *transfer;
+    request.headers = take_headers(L, box->origin);
+    int status = rsc_transfer_send(box->origin, &request, &transfer);
+    if (status == RSC_ERROR_LIMIT) {
         return refuse_size(L);
-    }
-    rsc_lua_get_uservalue(L, 1);
-    lua_rawgeti(L, -1, RSC_OWNED_REGISTRY);
-    int registry = lua_gettop(L);
-    luaL_getmetatable(L, RSC_TRANSFER_TYPE);
-    struct object *object = lua_newuserdata(L, offsetof(struct object, transfer) + size);
-    memset(object, 0, sizeof *object);
-    request.headers = take_headers(L, origin);
-    rsc_transfer_init(&object->transfer, origin, &request);
-    lua_pushvalue(L, registry + 1);
-    lua_setmetatable(L, -2);
-    lua_pushvalue(L, registry - 1);
-    rsc_lua_set_uservalue(L, -2);
-    rsc_lua_anchor(L, registry, &object->transfer.operation);
-    if (rsc_transfer_send(&object->transfer) != RSC_OK) {
-        rsc_lua_release(L, registry, &object->transfer.operation);
+    } else if (status != RSC_OK) {
         return luaL_error(L, "not enough memory");
     }
+    rsc_lua_push_int64(L, transfer->operation.number);
     return 1;
 }
 
@@ -233,7 +214,7 @@ static void push_failure(lua_State *L, const struct rsc_failure *failure) {
     lua_setfield(L, -2, "phase");
 }
 
-/* Pushes what push_details reads later, when the transfer and its origin may be gone: the times, then the head. */
+/* Pushes what rsc_transfer_details reads later, when the transfer is gone: the times, then the head. */
 static void push_head(lua_State *L, const struct rsc_transfer *transfer) {
     luaL_Buffer text;
     luaL_buffinit(L, &text);
@@ -242,8 +223,7 @@ static void push_head(lua_State *L, const struct rsc_transfer *transfer) {
     luaL_pushresult(&text);
 }
 
-/* core.details(head): the headers, the times and the HTTP version in a head that `take` has returned. */
-static int push_details(lua_State *L) {
+int rsc_transfer_details(lua_State *L) {
     size_t length = 0;
     struct rsc_response response;
     const char *head = luaL_checklstring(L, 1, &length);
@@ -257,91 +237,40 @@ static int push_details(lua_State *L) {
     return 3;
 }
 
-static int transfer_done(lua_State *L) {
-    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
-    lua_pushboolean(L, object->transfer.operation.state >= RSC_FINISHED);
-    return 1;
-}
-
-static int transfer_id(lua_State *L) {
-    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
-    return rsc_lua_push_id(L, &object->transfer.operation);
-}
-
-/* Ending */
-
-static void cancel(lua_State *L, struct rsc_transfer *transfer) {
-    unsigned char state = transfer->operation.state;
-    if (state == RSC_QUEUED || state == RSC_ACTIVE || state == RSC_FINISHED) {
-        rsc_transfer_cancel(transfer);
-        rsc_lua_get_uservalue(L, 1);
-        lua_rawgeti(L, -1, RSC_OWNED_REGISTRY);
-        rsc_lua_release(L, lua_gettop(L), &transfer->operation);
-    }
-}
-
-static int transfer_cancel(lua_State *L) {
-    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
-    cancel(L, &object->transfer);
-    return 0;
-}
-
-/* transfer:take(with_head): the status, the body and the head for core.details, or nil and the failure. Closes the
- * transfer. Only a 200 has no head unless it is asked for. */
-static int transfer_take(lua_State *L) {
-    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
-    struct rsc_transfer *transfer = &object->transfer;
-    rsc_lua_check_open(L, transfer->operation.loop);
-    bool with_head = lua_toboolean(L, 2) != 0 || transfer->head.status != 200;
-    if (transfer->operation.state < RSC_FINISHED) {
-        return luaL_error(L, "the transfer has not finished");
-    }
-    if (object->closed) {
-        return luaL_error(L, "the transfer is closed");
-    }
-    lua_settop(L, 1);
-    object->closed = true; /* a finalizer may close it meanwhile */
+/* Pushes the outcome of the transfer at index 1. A head is pushed only if index 2 is there. */
+static int push_outcome(lua_State *L) {
+    const struct rsc_transfer *transfer = lua_touserdata(L, 1);
+    bool with_head = lua_toboolean(L, 2) != 0;
+    lua_settop(L, 0);
     if (transfer->failed) {
         lua_pushnil(L);
         push_failure(L, &transfer->outcome.failure);
-    } else {
-        struct rsc_text body = rsc_transfer_body(transfer);
-        lua_pushinteger(L, transfer->head.status);
-        lua_pushlstring(L, body.bytes, body.length);
-        if (with_head) {
-            push_head(L, transfer);
-        }
+        return 2;
     }
-    int top = lua_gettop(L);
-    cancel(L, transfer);
-    rsc_transfer_close(transfer);
-    lua_settop(L, top);
-    return top - 1;
-}
-
-static int transfer_close(lua_State *L) {
-    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
-    cancel(L, &object->transfer);
-    if (!object->closed) {
-        object->closed = true;
-        rsc_transfer_close(&object->transfer);
+    struct rsc_text body = rsc_transfer_body(transfer);
+    lua_pushinteger(L, transfer->head.status);
+    lua_pushlstring(L, body.bytes, body.length);
+    if (with_head || transfer->head.status != 200) {
+        push_head(L, transfer);
     }
-    return 0;
+    return lua_gettop(L);
 }
 
-static int transfer_gc(lua_State *L) {
-    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
-    object->closed = true;
-    rsc_transfer_close(&object->transfer);
-    return 0;
-}
-
-void rsc_transfer_register(lua_State *L) {
-    static const luaL_Reg methods[] = {
-        {"done", transfer_done}, {"id", transfer_id},       {"cancel", transfer_cancel},
-        {"take", transfer_take}, {"close", transfer_close}, {NULL, NULL},
-    };
-    rsc_lua_new_type(L, RSC_TRANSFER_TYPE, methods, transfer_gc);
-    lua_pushcfunction(L, push_details);
-    lua_setfield(L, -2, "details");
+/* Frees the transfer, also if memory runs out for its outcome. A finalizer that runs meanwhile finds none. */
+int rsc_transfer_take(lua_State *L) {
+    struct rsc_loop *loop = rsc_lua_check_loop(L);
+    struct rsc_operation *operation = rsc_lua_find_operation(L, loop);
+    if (operation == NULL || operation->kind != RSC_TRANSFER) {
+        return luaL_error(L, "the transfer is closed");
+    } else if (operation->state < RSC_FINISHED) {
+        return luaL_error(L, "the transfer has not finished");
+    }
+    bool with_head = lua_toboolean(L, 3) != 0;
+    lua_settop(L, 2);
+    lua_pushcfunction(L, push_outcome);
+    lua_pushlightuserdata(L, operation);
+    lua_pushboolean(L, with_head);
+    int status = lua_pcall(L, 2, LUA_MULTRET, 0);
+    rsc_operation_cancel(operation);
+    return status == 0 ? lua_gettop(L) - 2 : lua_error(L);
 }

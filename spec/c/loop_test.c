@@ -24,28 +24,26 @@ static void start_alarms(void) {
 }
 
 /* A child that ends what it has inherited takes nothing from the parent. */
-static void test_fork(bool cancels) {
+static void test_fork(void) {
     struct rsc_loop loop;
-    struct rsc_watch watch;
     struct rsc_error error;
     int ends[2], status = -1;
     memset(&loop, 0, sizeof loop);
-    memset(&watch, 0, sizeof watch);
     CHECK(pipe(ends) == 0 && rsc_loop_open(&loop, 0, &error) == RSC_OK, "no loop");
-    rsc_operation_init(&watch.operation, &loop, RSC_WATCH);
-    CHECK(rsc_watch_start(&watch, ends[0], RSC_READABLE, &error) == RSC_OK, "%s", error.message);
+    struct rsc_operation *watch = rsc_watch_start(&loop, ends[0], RSC_READABLE, &error);
+    CHECK(watch != NULL, "%s", error.message);
+    int64_t number = watch->number;
     pid_t child = fork();
     CHECK(child >= 0, "fork");
     if (child == 0) {
         CHECK(rsc_loop_inherited(&loop), "the loop is not inherited");
-        if (cancels) {
-            rsc_operation_cancel(&watch.operation);
-        }
         rsc_loop_close(&loop);
-        CHECK(watch.operation.state == RSC_CANCELLED, "the watch is left in a closed loop");
+        CHECK(rsc_operation_find(&loop, number) == NULL, "the watch is left in a closed loop");
         struct rsc_loop own;
         memset(&own, 0, sizeof own);
         CHECK(rsc_loop_open(&own, 0, &error) == RSC_OK && !rsc_loop_inherited(&own), "the child has no loop");
+        watch = rsc_watch_start(&own, ends[0], RSC_READABLE, &error);
+        CHECK(watch != NULL && watch->number != number, "the child's watch has the number of its parent's");
         rsc_loop_close(&own);
         _exit(0);
     }
@@ -58,21 +56,23 @@ static void test_fork(bool cancels) {
 }
 
 int main(void) {
-    test_fork(false);
-    test_fork(true);
+    test_fork();
     struct rsc_loop loop;
-    struct rsc_operation timer;
     struct rsc_error error;
     memset(&loop, 0, sizeof loop);
-    memset(&timer, 0, sizeof timer);
     CHECK(rsc_loop_open(&loop, 0, &error) == RSC_OK, "%s", error.message);
-    rsc_operation_init(&timer, &loop, RSC_TIMER);
-    CHECK(rsc_timer_start(&timer, UINT64_C(3600) * 1000000000) == RSC_OK, "no timer");
+    struct rsc_operation *timer = rsc_timer_start(&loop, UINT64_C(3600) * 1000000000);
+    CHECK(timer != NULL, "no timer");
+    int64_t number = timer->number;
     start_alarms();
     CHECK(rsc_loop_step(&loop, RSC_NEVER, RSC_NEVER) == 0, "the timer of an hour has finished");
-    CHECK(timer.state == RSC_ACTIVE, "the timer is gone");
+    CHECK(rsc_operation_find(&loop, number) == timer, "the timer is gone");
+    rsc_operation_cancel(timer);
+    timer = rsc_timer_start(&loop, 0);
+    CHECK(timer != NULL && rsc_operation_find(&loop, number) == NULL, "a later timer has the number of the first");
+    CHECK(rsc_operation_find(&loop, timer->number) == timer, "the later timer is gone");
     rsc_loop_close(&loop);
-    CHECK(timer.state == RSC_CANCELLED, "the timer is left in a closed loop");
+    CHECK(rsc_operation_find(&loop, number) == NULL, "the timer is left in a closed loop");
     rsc_loop_close(&loop);
     return 0;
 }

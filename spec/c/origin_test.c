@@ -20,15 +20,11 @@ static void run(struct rsc_origin *origin, size_t count) {
         .method = get, .target = root, .headers = none, .timeout = timeout, .connect_timeout = 3600000};
     struct rsc_transfer *transfers[BURST];
     for (size_t i = 0; i < count; i++) {
-        transfers[i] = calloc(1, rsc_request_size(&request));
-        CHECK(transfers[i] != NULL, "no memory");
-        rsc_transfer_init(transfers[i], origin, &request);
-        CHECK(rsc_transfer_send(transfers[i]) == RSC_OK, "transfer %zu", i);
+        CHECK(rsc_transfer_send(origin, &request, &transfers[i]) == RSC_OK, "transfer %zu", i);
     }
     for (size_t i = 0; i < count; i++) {
         CHECK(transfers[i]->operation.state == RSC_ACTIVE, "transfer %zu is not under way", i);
-        rsc_transfer_close(transfers[i]);
-        free(transfers[i]);
+        rsc_operation_cancel(&transfers[i]->operation);
     }
     rsc_headers_refer(&none, NULL);
 }
@@ -46,26 +42,26 @@ static const char *listen_somewhere(void) {
 
 int main(void) {
     static struct rsc_loop loop;
-    static struct rsc_origin origin;
     struct rsc_error error;
     struct rsc_origin_options options = {.base_url = listen_somewhere(), .concurrency = BURST, .max_headers = 1024};
     CHECK(rsc_loop_open(&loop, 0, &error) == RSC_OK, "%s", error.message);
-    CHECK(rsc_origin_open(&origin, &loop, &options, &error) == RSC_OK, "%s", error.message);
-    run(&origin, BURST);
-    run(&origin, 1);
-    CHECK(origin.idle_count == BURST, "%zu handles after a burst", origin.idle_count);
-    struct rsc_shard *unused = RSC_CONTAINER(origin.shards.previous, struct rsc_shard, link);
+    struct rsc_origin *origin = rsc_origin_new(&loop, &options, &error);
+    CHECK(origin != NULL, "%s", error.message);
+    run(origin, BURST);
+    run(origin, 1);
+    CHECK(origin->idle_count == BURST, "%zu handles after a burst", origin->idle_count);
+    struct rsc_shard *unused = RSC_CONTAINER(origin->shards.previous, struct rsc_shard, link);
     size_t unneeded = unused->handle_count;
     unused->released_at -= UINT64_C(50) * RSC_NS_PER_S;
-    run(&origin, 1);
-    CHECK(origin.idle_count == BURST, "%zu handles within a minute", origin.idle_count);
+    run(origin, 1);
+    CHECK(origin->idle_count == BURST, "%zu handles within a minute", origin->idle_count);
     unused->released_at -= UINT64_C(10) * RSC_NS_PER_S;
-    run(&origin, 1);
-    CHECK(origin.idle_count == BURST - unneeded, "%zu handles a minute later", origin.idle_count);
-    run(&origin, BURST);
-    CHECK(origin.idle_count == BURST, "%zu handles after the next burst", origin.idle_count);
-    rsc_origin_close(&origin);
-    CHECK(origin.idle_count == 0, "%zu handles of a closed origin", origin.idle_count);
+    run(origin, 1);
+    CHECK(origin->idle_count == BURST - unneeded, "%zu handles a minute later", origin->idle_count);
+    run(origin, BURST);
+    CHECK(origin->idle_count == BURST, "%zu handles after the next burst", origin->idle_count);
     rsc_loop_close(&loop);
+    CHECK(origin->idle_count == 0, "%zu handles of a closed origin", origin->idle_count);
+    rsc_origin_drop(origin);
     return 0;
 }

@@ -82,11 +82,10 @@ static struct rsc_transfer *begin(struct rsc_origin *origin, const char *target)
                                   .headers = rsc_headers_new(origin, 0, 0),
                                   .timeout = UINT64_C(60) * RSC_NS_PER_S,
                                   .connect_timeout = PATIENCE};
-    struct rsc_transfer *transfer = calloc(1, rsc_request_size(&request));
-    CHECK(transfer != NULL && request.headers != NULL, "no memory");
-    rsc_transfer_init(transfer, origin, &request);
+    struct rsc_transfer *transfer;
+    CHECK(request.headers != NULL, "no memory");
+    CHECK(rsc_transfer_send(origin, &request, &transfer) == RSC_OK, "not sent");
     rsc_headers_refer(&request.headers, NULL);
-    CHECK(rsc_transfer_send(transfer) == RSC_OK, "not sent");
     return transfer;
 }
 
@@ -102,9 +101,7 @@ static bool end(struct rsc_loop *loop, struct rsc_transfer *transfer, const char
     bool failed = transfer->failed;
     CHECK(failed || strncmp(rsc_transfer_body(transfer).bytes, body, strlen(body)) == 0, "%s",
           rsc_transfer_body(transfer).bytes);
-    rsc_operation_take(&transfer->operation);
-    rsc_transfer_close(transfer);
-    free(transfer);
+    rsc_operation_cancel(&transfer->operation);
     return failed;
 }
 
@@ -112,12 +109,10 @@ static bool end(struct rsc_loop *loop, struct rsc_transfer *transfer, const char
 static void with_server(void *serve_it(void *), const struct sockaddr *place, socklen_t size,
                         void test(struct rsc_loop *loop, struct rsc_origin *origin, int go_on)) {
     struct rsc_loop loop;
-    struct rsc_origin origin;
     struct rsc_error error;
     pthread_t server;
     int go_on[2];
     memset(&loop, 0, sizeof loop);
-    memset(&origin, 0, sizeof origin);
     char url[100] = "http://localhost";
     bool local = place->sa_family == AF_UNIX;
     listener = socket(place->sa_family, SOCK_STREAM, 0);
@@ -137,10 +132,12 @@ static void with_server(void *serve_it(void *), const struct sockaddr *place, so
                                          .max_headers = 1000,
                                          .unix_socket = local ? address.sun_path : NULL};
     CHECK(rsc_loop_open(&loop, 0, &error) == RSC_OK, "%s", error.message);
-    CHECK(rsc_origin_open(&origin, &loop, &options, &error) == RSC_OK, "%s", error.message);
-    test(&loop, &origin, go_on[1]);
+    struct rsc_origin *origin = rsc_origin_new(&loop, &options, &error);
+    CHECK(origin != NULL, "%s", error.message);
+    test(&loop, origin, go_on[1]);
 
     rsc_loop_close(&loop);
+    rsc_origin_drop(origin);
     (void)close(go_on[1]);
     CHECK(pthread_join(server, NULL) == 0, "pthread_join");
     (void)close(listener);

@@ -9,7 +9,7 @@ local M = {}
 ---@param origin userdata
 ---@param request { method?: string, target?: string, headers?: string[], body?: string, timeout?: number,
 ---connect_timeout?: number, fresh?: boolean, untimed?: boolean }
----@return userdata transfer
+---@return integer transfer
 function M.send(origin, request)
   local method, target, timeout = request.method or "GET", request.target or "/", request.timeout or TIMEOUT
   local fresh, untimed = request.fresh, request.untimed
@@ -17,11 +17,12 @@ function M.send(origin, request)
 end
 
 ---Takes the response of a finished transfer.
----@param transfer userdata
+---@param loop userdata
+---@param transfer integer
 ---@return table|nil
 ---@return table|nil failure
-function M.take(transfer)
-  local status, body, head = transfer:take(true)
+function M.take(loop, transfer)
+  local status, body, head = loop:take(transfer, true)
   if not status then
     return nil, body
   end

@@ -34,7 +34,7 @@ function Driver:after(seconds, handler)
 end
 
 function Driver:forget(operation)
-  operation:cancel()
+  self.loop:cancel(operation)
   self.handlers[operation] = nil
 end
 
@@ -115,7 +115,7 @@ end
 --- Steps until the transfer is finished, and takes its response.
 function Driver:result(transfer)
   self:wait_for(transfer)
-  return by_names.take(transfer)
+  return by_names.take(self.loop, transfer)
 end
 
 function Driver:close()

@@ -36,8 +36,7 @@ function M.origin(url, more)
     local method = request.method or (request.body and "POST") or "GET"
     local timeout = request.timeout or TIMEOUT
     local transfer = origin:send(method, target, request.headers, timeout, TIMEOUT, request.body)
-    scheduler.await(transfer)
-    local status, body, head = transfer:take(true)
+    local status, body, head = scheduler.await(transfer, true)
     if not status then
       return nil, body
     end

@@ -12,10 +12,10 @@ local origin = loop:origin({
 
 local function result()
   local transfer = origin:send("GET", "/", nil, 20)
-  while not transfer:done() do
+  while not loop:done(transfer) do
     loop:step()
   end
-  return transfer:take()
+  return loop:take(transfer)
 end
 
 print((result()))

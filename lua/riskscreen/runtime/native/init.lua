@@ -127,8 +127,7 @@ function M.transport(settings)
       origin = new_origin(settings)
       transfer = origin:send(method, target, lines, timeout, connect_timeout, body, fresh, body_only)
     end
-    scheduler.await(transfer)
-    local status, text, head = transfer:take(not body_only)
+    local status, text, head = scheduler.await(transfer, not body_only)
     if not status then
       return nil, text
     elseif not head then

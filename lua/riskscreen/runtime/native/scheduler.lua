@@ -13,6 +13,7 @@ local LONGEST = 0.25 -- share of a step's budget that is kept for the longest re
 local FADING = 0.98 -- by each task, the longest one counts less
 local TOLERANCE = 1e-6 -- seconds; a sum of times is not exact
 local MAX_NESTING = 60 -- steps within steps; Lua's C stack holds some 200 levels
+local PLACES = 2 ^ 24 -- the number of an operation modulo this is a small one, which a later operation gets again
 
 -- PUC Lua 5.1 makes no coroutine of a C function. It cannot yield across one, such as pcall, nor inside the iterator of
 -- a generic `for`. Two more cases leave no trace on the stack: a metamethod, and an iterator that ended in a tail call.
@@ -26,17 +27,14 @@ local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
 
 local loop -- of this Lua state, created at its first use
 
--- The functions to call, once, when an operation of the loop has finished, by the operation's id. (By the operation
--- itself, 64 requests in flight fill a table exactly, and Lua rebuilds it for each further one.)
----@type table<integer, fun()>
-local handlers = {}
-
--- The tasks that wait for one operation alone, by its id. They need no function.
----@type table<integer, riskscreen.Task>
-local waiting = {}
+-- What happens when an operation of the loop has finished, by the place of its number: a function is called once, and a
+-- task that waits for the operation alone goes on. (By the numbers themselves, 64 requests in flight fill a table
+-- exactly, and Lua rebuilds it for each further one.)
+---@type table<integer, fun()|riskscreen.Task>
+local awaited = {}
 
 -- The list is replaced instead of changed, so that an object may attach or detach another one during its step.
----@type { object: riskscreen.Pollable, watch: userdata, stepping: boolean }[]
+---@type { object: riskscreen.Pollable, watch: integer, stepping: boolean }[]
 local attached = {}
 
 ---@type riskscreen.Task|nil
@@ -71,7 +69,7 @@ local function the_loop()
       first_ready = first_ready.next_ready
     end
     process = process + 1
-    loop, handlers, waiting, attached = nil, {}, {}, {}
+    loop, awaited, attached = core.loop {}, {}, {}
     first_ready, last_ready, head, nudge = false, nil, tail + 1, nil
     tasks.abandon_held(is_left)
   end
@@ -82,11 +80,10 @@ end
 -- Makes the descriptor ready, so that a foreign loop calls `step` for the ready tasks.
 local function announce_ready()
   if nesting == 0 and not nudge and head <= tail then
-    local timer = the_loop():timer(0)
-    handlers[timer:id()] = function()
+    nudge = the_loop():timer(0)
+    awaited[nudge % PLACES] = function()
       nudge = nil
     end
-    nudge = timer
   end
 end
 
@@ -153,16 +150,18 @@ function runtime.wake(woken)
   end
 end
 
+local function cancel(operation)
+  if loop:cancel(operation) then
+    awaited[operation % PLACES] = nil
+  end
+end
+
 function runtime.timer(seconds, callback)
-  local operation = the_loop():timer(seconds)
-  local id = operation:id()
-  handlers[id] = callback
+  local timer = the_loop():timer(seconds)
+  awaited[timer % PLACES] = callback
   return {
     cancel = function()
-      if handlers[id] == callback then
-        handlers[id] = nil
-      end
-      operation:cancel()
+      cancel(timer)
     end,
   }
 end
@@ -246,18 +245,19 @@ end
 -- Takes finished operations out of the loop one by one, so that a step with a budget leaves the rest in it.
 local function dispatch(this, resuming, out_of_time)
   while not (out_of_time and out_of_time()) do
-    local finished, id = this:next()
+    local finished = this:next()
     if not finished then
       return
     end
-    local waiter, handle = waiting[id], handlers[id]
-    waiting[id], handlers[id] = nil, nil
-    if waiter and resuming then
+    local place = finished % PLACES
+    local waiter = awaited[place]
+    awaited[place] = nil
+    if type(waiter) == "function" then
+      waiter()
+    elseif waiter and resuming then
       resume_waiting(waiter)
     elseif waiter then
       runtime.wake(waiter)
-    elseif handle then
-      handle()
     end
     if resuming and head <= tail then
       resume_ready(out_of_time)
@@ -350,26 +350,25 @@ end
 tasks = task(runtime)
 M.tasks = tasks
 
-local function abort(transfer)
-  waiting[transfer:id()] = nil
-  transfer:cancel()
-end
-
--- Whether a transfer was taken out of the loop, or cancelled. Then it has no id.
-local function is_taken(transfer)
-  return transfer:id() < 0
+local function is_done(transfer)
+  return loop:done(transfer)
 end
 
 ---Waits until a transfer has finished. When the waiting task is stopped, the transfer is cancelled.
----@param transfer userdata
-function M.await(transfer)
+---@param transfer integer
+---@param with_head boolean
+---@return integer|nil status
+---@return string|table body or the failure
+---@return string|nil head for core.details
+function M.await(transfer, with_head)
   local me = current()
   if me then
-    waiting[transfer:id()] = me
-    tasks.pause(me, abort, transfer)
+    awaited[transfer % PLACES] = me
+    tasks.pause(me, cancel, transfer)
   else
-    block(is_taken, transfer, nil, false)
+    block(is_done, transfer, nil, false)
   end
+  return loop:take(transfer, with_head)
 end
 
 ---An iterator for a generic `for` under every Lua. Where it could not yield, it blocks.
@@ -392,12 +391,12 @@ M.loop = the_loop
 ---@param object riskscreen.Pollable
 function M.attach(object)
   local entry = { object = object, stepping = false, watch = the_loop():watch(object:pollfd(), object:events()) }
-  local id = entry.watch:id()
+  local place = entry.watch % PLACES
   local function handle()
-    handlers[id] = handle
+    awaited[place] = handle
     step_object(entry)
   end
-  entry.id, handlers[id] = id, handle
+  awaited[place] = handle
   attached = tables.concat({ entry }, attached)
 end
 
@@ -407,8 +406,7 @@ function M.detach(object)
   local rest = {}
   for _, entry in ipairs(attached) do
     if entry.object == object then
-      handlers[entry.id] = nil
-      entry.watch:cancel()
+      cancel(entry.watch)
     else
       rest[#rest + 1] = entry
     end
