@@ -1,6 +1,6 @@
 /* The interface for C and C++ programs that embed Lua and link libriskscreen.a (CMake option RISKSCREEN_STATIC).
  *
- * Such a program also links libcurl, libmicrohttpd if the server was built, and libhiredis if it was found.
+ * Such a program also links libcurl, and libmicrohttpd if the server was built.
  *
  * Threads: several Lua states may use the library at once, on several threads. One thread at a time may use a state.
  * Errors: the functions raise Lua errors where their comment says so, as Lua's own functions do. Like all of Lua, a
@@ -40,8 +40,7 @@ RISKSCREEN_API int riskscreen_may_interrupt(lua_State *L);
  * functions do. */
 RISKSCREEN_API int luaopen_riskscreen_core(lua_State *L);
 RISKSCREEN_API int luaopen_riskscreen_system(lua_State *L);
-RISKSCREEN_API int luaopen_riskscreen_server(lua_State *L);  /* absent if the library was built without libmicrohttpd */
-RISKSCREEN_API int luaopen_riskscreen_hiredis(lua_State *L); /* absent if the library was built without libhiredis */
+RISKSCREEN_API int luaopen_riskscreen_server(lua_State *L); /* absent if the library was built without libmicrohttpd */
 
 #ifdef __cplusplus
 }

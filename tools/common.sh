@@ -7,7 +7,7 @@ all_luas="5.4 5.3 5.1 luajit"
 # Takes less processor time than make, also for the builds of rocks and of example projects.
 export CMAKE_GENERATOR=Ninja
 
-compile_packages="gcc libc6-dev ninja-build cmake pkg-config libcurl4-openssl-dev libmicrohttpd-dev libhiredis-dev"
+compile_packages="gcc libc6-dev ninja-build cmake pkg-config libcurl4-openssl-dev libmicrohttpd-dev"
 build_packages="$compile_packages liblua5.4-dev lua5.4 lua-argparse"
 nginx_packages="nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson"
 test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.1-dev lua-busted lua-socket lua-zlib luarocks

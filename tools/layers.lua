@@ -93,7 +93,6 @@ local c_headers = {
   { pattern = "^lauxlib%.h$", folder = "lua" },
   { pattern = "^lualib%.h$", folder = "lua" },
   { pattern = "^curl/", folder = "http" },
-  { pattern = "^hiredis/", folder = "redis" },
   { pattern = "^microhttpd%.h$", folder = "server" },
 }
 local c_public = "csrc/riskscreen.h"
@@ -101,7 +100,6 @@ local c_public = "csrc/riskscreen.h"
 local c_modules = {
   ["riskscreen.core"] = true,
   ["riskscreen.decoder"] = true,
-  ["riskscreen.hiredis"] = true,
   ["riskscreen.server"] = true,
   ["riskscreen.system"] = true,
 }

@@ -50,8 +50,9 @@ struct rsc_loop {
     unsigned forks; /* rsc_forks at its opening */
 };
 
-/* Whether this process is a forked child, and the loop is its parent's. Only rsc_loop_close and rsc_origin_drop may then
- * be called. They close the loop, and touch neither its descriptors nor libcurl's handles, which stay allocated. */
+/* Whether this process is a forked child, and the loop is its parent's. Only rsc_loop_close and rsc_origin_drop may
+ * then be called. They close the loop, and touch neither its descriptors nor libcurl's handles, which stay allocated.
+ */
 static inline bool rsc_loop_inherited(const struct rsc_loop *loop) {
     return loop->forks != rsc_forks;
 }

@@ -4,11 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "lua/decoder.h"
-#include "lua/digest.h"
-#include "lua/encoder.h"
-#include "lua/lists.h"
-#include "lua/loop.h"
+#include "base/clock.h"
+#include "lua/parts.h"
 #include "http/libcurl.h"
 #include "riskscreen.h"
 
@@ -51,22 +48,20 @@ static int core_made_of(lua_State *L) {
 }
 
 int luaopen_riskscreen_core(lua_State *L) {
+    static const luaL_Reg functions[] = {
+        {"now", core_now}, {"time", core_time}, {"made_of", core_made_of}, {NULL, NULL}};
     luaL_checkversion(L);
     lua_createtable(L, 0, 20);
     lua_pushliteral(L, RISKSCREEN_VERSION);
     lua_setfield(L, -2, "version");
     lua_pushstring(L, rsc_libcurl()->version);
     lua_setfield(L, -2, "curl_version");
-    lua_pushcfunction(L, core_now);
-    lua_setfield(L, -2, "now");
-    lua_pushcfunction(L, core_time);
-    lua_setfield(L, -2, "time");
-    lua_pushcfunction(L, core_made_of);
-    lua_setfield(L, -2, "made_of");
+    rsc_lua_set_functions(L, functions);
     rsc_decoder_register(L);
     rsc_encoder_register(L);
     rsc_digest_register(L);
     rsc_lists_register(L);
     rsc_loop_register(L);
+    rsc_redis_register(L);
     return 1;
 }

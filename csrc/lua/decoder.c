@@ -1,4 +1,4 @@
-#include "lua/decoder.h"
+#include "lua/parts.h"
 
 #include <string.h>
 

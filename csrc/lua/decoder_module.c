@@ -2,8 +2,7 @@
  * contains them, too. */
 #include "lua/compat.h"
 
-#include "lua/decoder.h"
-#include "lua/encoder.h"
+#include "lua/parts.h"
 #include "riskscreen.h"
 
 RISKSCREEN_API int luaopen_riskscreen_decoder(lua_State *L);

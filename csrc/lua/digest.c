@@ -1,4 +1,4 @@
-#include "lua/digest.h"
+#include "lua/parts.h"
 
 #include "base/keccak.h"
 #include "base/sha256.h"

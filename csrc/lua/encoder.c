@@ -1,4 +1,4 @@
-#include "lua/encoder.h"
+#include "lua/parts.h"
 
 #include <math.h>
 

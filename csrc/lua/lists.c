@@ -1,4 +1,4 @@
-#include "lua/lists.h"
+#include "lua/parts.h"
 
 #include "lists/reader.h"
 #include "lists/writer.h"

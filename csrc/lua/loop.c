@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lua/options.h"
+#include "lua/parts.h"
 #include "http/transfer.h"
 
 #define SECONDS_MAX 1e9 /* longest timer or wait */

@@ -16,8 +16,7 @@ struct rsc_origin_box {
     struct rsc_origin *origin;
 };
 
-/* Sets `loop` and `details` in the core table at the top of the stack. */
-void rsc_loop_register(lua_State *L);
+/* Creates the metatable of origins. */
 void rsc_origin_register(lua_State *L);
 
 /* loop:origin { … } */

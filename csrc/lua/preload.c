@@ -17,6 +17,14 @@ static int load_module(lua_State *L) {
 }
 
 void riskscreen_preload(lua_State *L) {
+    static const luaL_Reg modules[] = {
+        {"riskscreen.core", luaopen_riskscreen_core},
+        {"riskscreen.system", luaopen_riskscreen_system},
+#ifdef RISKSCREEN_HAS_SERVER
+        {"riskscreen.server", luaopen_riskscreen_server},
+#endif
+        {NULL, NULL},
+    };
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "preload");
     for (const struct rsc_module *module = rsc_modules; module->name != NULL; module++) {
@@ -24,18 +32,7 @@ void riskscreen_preload(lua_State *L) {
         lua_pushcclosure(L, load_module, 1);
         lua_setfield(L, -2, module->name);
     }
-    lua_pushcfunction(L, luaopen_riskscreen_core);
-    lua_setfield(L, -2, "riskscreen.core");
-    lua_pushcfunction(L, luaopen_riskscreen_system);
-    lua_setfield(L, -2, "riskscreen.system");
-#ifdef RISKSCREEN_HAS_SERVER
-    lua_pushcfunction(L, luaopen_riskscreen_server);
-    lua_setfield(L, -2, "riskscreen.server");
-#endif
-#ifdef RISKSCREEN_HAS_REDIS
-    lua_pushcfunction(L, luaopen_riskscreen_hiredis);
-    lua_setfield(L, -2, "riskscreen.hiredis");
-#endif
+    rsc_lua_set_functions(L, modules);
     lua_pop(L, 2);
 }
 

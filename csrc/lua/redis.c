@@ -1,10 +1,10 @@
-/* The module riskscreen.hiredis: connect{…} and the methods of a connection. */
+#include "lua/parts.h"
+
 #include <string.h>
 
 #include "lua/binding.h"
 #include "lua/options.h"
 #include "redis/connection.h"
-#include "riskscreen.h"
 
 #define CONNECTION_TYPE "riskscreen.redis_connection"
 
@@ -28,8 +28,8 @@ static const char *kind_of(const struct rsc_error *error) {
     return error->code == RSC_REDIS_PROTOCOL ? "protocol" : "network";
 }
 
-/* connect{…}: a connection that is being made, or nil, a kind and a message. */
-static int module_connect(lua_State *L) {
+/* core.redis{…}: a connection that is being made, or nil, a kind and a message. */
+static int redis_connect(lua_State *L) {
     struct values values = {.host = "127.0.0.1", .port = 6379, .max_reply = DEFAULT_MAX_REPLY};
     struct rsc_error error;
     char port[16];
@@ -51,7 +51,7 @@ static int module_connect(lua_State *L) {
 
 static struct rsc_redis_connection *check_connection(lua_State *L) {
     struct rsc_redis_connection *connection = rsc_lua_check_self(L, CONNECTION_TYPE);
-    if (connection->reader == NULL) {
+    if (!connection->is_open) {
         luaL_error(L, "the connection is closed");
     }
     rsc_redis_check_process(connection);
@@ -77,9 +77,6 @@ static int connection_is_due(lua_State *L) {
 static int connection_step(lua_State *L) {
     static const char *const names[] = {"closed", "connecting", "open"};
     struct rsc_redis_connection *connection = check_connection(L);
-    if (connection->broken) {
-        rsc_redis_abandon(connection);
-    }
     rsc_redis_step(connection);
     lua_pushstring(L, names[connection->state]);
     if (connection->state != RSC_REDIS_CLOSED) {
@@ -112,28 +109,31 @@ static int connection_written(lua_State *L) {
     return 1;
 }
 
-static void push_value(lua_State *L, const struct rsc_redis_value *value) {
+/* Pushes the value at *at, which has come completely, and moves *at behind it. */
+static void push_value(lua_State *L, struct rsc_text bytes, size_t *at) {
+    struct rsc_redis_value value;
     luaL_checkstack(L, STACK_NEEDED, "reply of Redis");
-    switch (value->type) {
+    (void)rsc_redis_read(bytes, at, &value);
+    switch (value.type) {
     case RSC_REDIS_NIL:
         lua_pushboolean(L, 0);
         break;
     case RSC_REDIS_INTEGER:
-        rsc_lua_push_int64(L, value->integer);
+        rsc_lua_push_int64(L, value.number);
         break;
     case RSC_REDIS_TEXT:
-        lua_pushlstring(L, value->text, value->length);
+        lua_pushlstring(L, value.text.bytes, value.text.length);
         break;
     case RSC_REDIS_ERROR:
         lua_createtable(L, 0, 1);
-        lua_pushlstring(L, value->text, value->length);
+        lua_pushlstring(L, value.text.bytes, value.text.length);
         lua_setfield(L, -2, "err");
         break;
     case RSC_REDIS_ARRAY:
-        lua_createtable(L, (int)value->length, 0);
-        for (size_t i = 0; i < value->length; i++) {
-            push_value(L, value->elements[i]);
-            lua_rawseti(L, -2, (int)i + 1);
+        lua_createtable(L, (int)value.number, 0);
+        for (int i = 1; i <= value.number; i++) {
+            push_value(L, bytes, at);
+            lua_rawseti(L, -2, i);
         }
         break;
     }
@@ -142,14 +142,13 @@ static void push_value(lua_State *L, const struct rsc_redis_value *value) {
 /* connection:next(): the oldest complete reply, or nil. */
 static int connection_next(lua_State *L) {
     struct rsc_redis_connection *connection = check_connection(L);
-    const struct rsc_redis_value *value = connection->broken ? NULL : rsc_redis_take(connection);
-    if (value == NULL) {
+    struct rsc_text bytes;
+    size_t at = connection->taken;
+    if (connection->lent || !rsc_redis_lend(connection, &bytes)) {
         lua_pushnil(L);
     } else {
-        /* Stays so if Lua runs out of memory. */
-        connection->broken = true;
-        push_value(L, value);
-        connection->broken = false;
+        push_value(L, bytes, &at);
+        rsc_redis_take(connection, at);
     }
     return 1;
 }
@@ -161,17 +160,21 @@ static int connection_close(lua_State *L) {
     return 0;
 }
 
-int luaopen_riskscreen_hiredis(lua_State *L) {
+/* Frees the bytes of a reply that was lent and not taken, too. */
+static int connection_gc(lua_State *L) {
+    struct rsc_redis_connection *connection = rsc_lua_check_self(L, CONNECTION_TYPE);
+    connection->lent = false;
+    return connection_close(L);
+}
+
+void rsc_redis_register(lua_State *L) {
     static const luaL_Reg methods[] = {
         {"watch", connection_watch},     {"is_due", connection_is_due},
         {"step", connection_step},       {"send", connection_send},
         {"written", connection_written}, {"next", connection_next},
         {"close", connection_close},     {NULL, NULL},
     };
-    luaL_checkversion(L);
-    rsc_lua_new_type(L, CONNECTION_TYPE, methods, connection_close);
-    lua_newtable(L);
-    lua_pushcfunction(L, module_connect);
-    lua_setfield(L, -2, "connect");
-    return 1;
+    rsc_lua_new_type(L, CONNECTION_TYPE, methods, connection_gc);
+    lua_pushcfunction(L, redis_connect);
+    lua_setfield(L, -2, "redis");
 }

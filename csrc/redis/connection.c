@@ -8,14 +8,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <hiredis/hiredis.h>
-
 #include "base/descriptor.h"
 
 #define READ_SIZE      16384             /* bytes of one read */
 #define READS_MAX      64                /* reads of one step */
 #define COMMANDS_LIMIT ((size_t)1 << 30) /* bytes of commands that wait to be written */
-#define OUT_KEPT       ((size_t)1 << 16) /* bytes of an empty buffer that is kept */
+#define KEPT           ((size_t)1 << 16) /* bytes of an empty buffer that are kept */
 
 #if defined(MSG_NOSIGNAL)
 #    define SEND_FLAGS MSG_NOSIGNAL
@@ -61,13 +59,20 @@ void rsc_redis_close(struct rsc_redis_connection *connection) {
     connection->state = RSC_REDIS_CLOSED;
     free_addresses(connection);
     rsc_descriptor_close(&connection->fd);
-    if (connection->reader != NULL) {
-        redisReaderFree(connection->reader);
-        connection->reader = NULL;
-    }
-    while (rsc_redis_take(connection) != NULL) {
+    connection->is_open = false;
+    connection->complete = 0;
+    if (!connection->lent) {
+        rsc_buffer_free(&connection->in);
     }
     rsc_buffer_free(&connection->out);
+}
+
+static void empty(struct rsc_buffer *buffer) {
+    if (buffer->capacity > KEPT) {
+        rsc_buffer_free(buffer);
+    } else {
+        rsc_buffer_reset(buffer);
+    }
 }
 
 /* Connecting */
@@ -130,18 +135,13 @@ int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_red
                    struct rsc_error *error) {
     connection->fd = -1;
     connection->forks = rsc_process_current();
-    connection->budget.limit = connection->budget.left = options->max_reply;
+    connection->max_reply = options->max_reply;
+    rsc_buffer_init(&connection->in, 2 * options->max_reply + READS_MAX * READ_SIZE);
     rsc_buffer_init(&connection->out, COMMANDS_LIMIT);
     connection->state = RSC_REDIS_CONNECTING;
-    connection->reader = rsc_redis_reader_new(&connection->budget);
-    int status;
-    if (connection->reader == NULL) {
-        status = fail(connection, RSC_ERROR_MEMORY, "not enough memory");
-    } else if (options->path != NULL) {
-        status = connect_path(connection, options->path);
-    } else {
-        status = connect_host(connection, options->host, options->port);
-    }
+    connection->is_open = true;
+    int status = options->path != NULL ? connect_path(connection, options->path)
+                                       : connect_host(connection, options->host, options->port);
     if (status != RSC_OK) {
         *error = connection->error;
         rsc_redis_close(connection);
@@ -192,60 +192,60 @@ static int write_commands(struct rsc_redis_connection *connection) {
     }
     connection->written = 0;
     connection->blocked = false;
-    if (out->capacity > OUT_KEPT) {
-        rsc_buffer_free(out);
-    } else {
-        rsc_buffer_reset(out);
-    }
+    empty(out);
     return RSC_OK;
 }
 
 /* Replies */
 
-static int fail_by_reader(struct rsc_redis_connection *connection) {
-    if (connection->budget.exceeded) {
-        return fail(connection, RSC_REDIS_PROTOCOL, "a reply is larger than max_reply");
-    } else if (connection->reader->err == REDIS_ERR_OOM) {
-        return fail(connection, RSC_ERROR_MEMORY, "not enough memory for a reply");
+static int fail_unasked(struct rsc_redis_connection *connection, size_t at) {
+    struct rsc_redis_value value;
+    struct rsc_text bytes = {connection->in.data, connection->in.length};
+    if (rsc_redis_read(bytes, &at, &value) != RSC_OK || value.type != RSC_REDIS_ERROR) {
+        return fail(connection, RSC_REDIS_PROTOCOL, "a reply came without a command");
     }
-    return fail(connection, RSC_REDIS_PROTOCOL, connection->reader->errstr);
+    /* A server that has too many clients says so before it closes the connection. */
+    (void)rsc_error_set(&connection->error, RSC_REDIS_NETWORK, 0, "%.*s",
+                        (int)(value.text.length < 200 ? value.text.length : 200), value.text.bytes);
+    return end(connection);
 }
 
-/* Moves complete replies from the reader's buffer to the list. */
-static int parse(struct rsc_redis_connection *connection) {
-    while (true) {
-        void *reply = NULL;
-        if (redisReaderGetReply(connection->reader, &reply) != REDIS_OK) {
-            return fail_by_reader(connection);
-        } else if (reply == NULL) {
-            break;
-        }
-        struct rsc_redis_value *value = reply;
+/* Counts the replies that have come completely. */
+static int find_replies(struct rsc_redis_connection *connection) {
+    struct rsc_text bytes = {connection->in.data, connection->in.length};
+    size_t start = connection->scan.start;
+    int status;
+    while ((status = rsc_redis_find_end(&connection->scan, bytes, connection->max_reply)) == RSC_OK) {
         if (connection->expected == 0) {
-            /* A server that has too many clients says so before it closes the connection. */
-            if (value->type == RSC_REDIS_ERROR) {
-                (void)rsc_error_set(&connection->error, RSC_REDIS_NETWORK, 0, "%.*s",
-                                    (int)(value->length < 200 ? value->length : 200), value->text);
-            } else {
-                (void)rsc_error_set(&connection->error, RSC_REDIS_PROTOCOL, 0, "a reply came without a command");
-            }
-            rsc_redis_value_free(value);
-            return end(connection);
+            return fail_unasked(connection, start);
         }
         connection->expected--;
-        connection->budget.left = connection->budget.limit;
-        if (connection->last != NULL) {
-            connection->last->next = value;
-        } else {
-            connection->first = value;
-        }
-        connection->last = value;
+        connection->complete++;
+        start = connection->scan.start;
     }
-    if (connection->reader->len - connection->reader->pos > connection->budget.limit) {
-        connection->budget.exceeded = true;
-        return fail_by_reader(connection);
+    if (status == RSC_ERROR_LIMIT) {
+        return fail(connection, RSC_REDIS_PROTOCOL, "a reply is larger than max_reply");
+    } else if (status == RSC_REDIS_MALFORMED) {
+        return fail(connection, RSC_REDIS_PROTOCOL, "a reply is not one of RESP2");
     }
     return RSC_OK;
+}
+
+/* Adds bytes behind those of the replies that nobody has taken. */
+static int feed(struct rsc_redis_connection *connection, const char *bytes, size_t size) {
+    struct rsc_buffer *in = &connection->in;
+    size_t taken = connection->taken;
+    if (taken > 0) {
+        memmove(in->data, in->data + taken, in->length - taken);
+        in->length -= taken;
+        connection->scan.start -= taken;
+        connection->scan.at -= taken;
+        connection->taken = 0;
+    }
+    if (rsc_buffer_append(in, bytes, size) != RSC_OK) {
+        return fail(connection, RSC_ERROR_MEMORY, "not enough memory for a reply");
+    }
+    return find_replies(connection);
 }
 
 static int read_replies(struct rsc_redis_connection *connection) {
@@ -261,10 +261,7 @@ static int read_replies(struct rsc_redis_connection *connection) {
         } else if (count == 0) {
             return fail(connection, RSC_REDIS_NETWORK, "Redis has closed the connection");
         }
-        if (redisReaderFeed(connection->reader, bytes, (size_t)count) != REDIS_OK) {
-            return fail_by_reader(connection);
-        }
-        int status = parse(connection);
+        int status = feed(connection, bytes, (size_t)count);
         if (status != RSC_OK || (size_t)count < sizeof bytes) {
             return status;
         }
@@ -272,21 +269,20 @@ static int read_replies(struct rsc_redis_connection *connection) {
     return RSC_OK;
 }
 
-const struct rsc_redis_value *rsc_redis_take(struct rsc_redis_connection *connection) {
-    rsc_redis_value_free(connection->taken);
-    connection->taken = connection->first;
-    if (connection->first != NULL) {
-        connection->first = connection->first->next;
-        if (connection->first == NULL) {
-            connection->last = NULL;
-        }
-    }
-    return connection->taken;
+bool rsc_redis_lend(struct rsc_redis_connection *connection, struct rsc_text *bytes) {
+    *bytes = (struct rsc_text){connection->in.data, connection->in.length};
+    connection->lent = connection->complete > 0;
+    return connection->lent;
 }
 
-void rsc_redis_abandon(struct rsc_redis_connection *connection) {
-    (void)fail(connection, RSC_ERROR_MEMORY, "not enough memory for a reply");
-    while (rsc_redis_take(connection) != NULL) {
+void rsc_redis_take(struct rsc_redis_connection *connection, size_t end) {
+    connection->lent = false;
+    connection->taken = end;
+    connection->complete--;
+    if (end == connection->in.length) {
+        empty(&connection->in);
+        connection->taken = 0;
+        connection->scan = (struct rsc_redis_scan){.start = 0};
     }
 }
 
@@ -301,6 +297,10 @@ bool rsc_redis_due(const struct rsc_redis_connection *connection) {
 }
 
 void rsc_redis_step(struct rsc_redis_connection *connection) {
+    if (connection->lent) {
+        connection->complete = 0; /* a later reply would answer the wrong command */
+        (void)fail(connection, RSC_ERROR_MEMORY, "not enough memory for a reply");
+    }
     if (connection->state == RSC_REDIS_CONNECTING) {
         struct pollfd socket = {.fd = connection->fd, .events = POLLOUT};
         if (poll(&socket, 1, 0) <= 0 || finish_connect(connection) != RSC_OK) {

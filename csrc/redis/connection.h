@@ -1,8 +1,5 @@
 /* One connection to Redis that never blocks, except for the lookup of a host name.
  *
- * hiredis parses the replies. Its asynchronous API is not used: version 0.14 ends the program by an assertion when a
- * server sends a reply that nobody asked for.
- *
  * The caller polls the socket and calls rsc_redis_step when it is ready, or when rsc_redis_due says so. The socket and
  * the events to poll for may change in each step. Replies come in the order of the commands. One thread at a time may
  * use a connection. */
@@ -15,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "redis/value.h"
+#include "redis/reply.h"
 
 enum rsc_redis_state { RSC_REDIS_CLOSED, RSC_REDIS_CONNECTING, RSC_REDIS_OPEN };
 
@@ -34,19 +31,21 @@ struct rsc_redis_options {
 
 struct rsc_redis_connection {
     enum rsc_redis_state state;
-    int fd;                           /* -1 when closed */
-    unsigned sockets;                 /* number of sockets so far: each address of the host gets its own */
-    struct addrinfo *addresses, *try; /* of the host, while connecting */
-    struct redisReader *reader;
-    struct rsc_redis_budget budget;
+    int fd;                               /* -1 when closed */
+    unsigned sockets;                     /* number of sockets so far: each address of the host gets its own */
+    struct addrinfo *addresses, *try;     /* of the host, while connecting */
+    bool is_open;                         /* rsc_redis_close has not been called */
+    size_t max_reply;                     /* bytes */
+    struct rsc_buffer in;                 /* replies */
+    size_t taken;                         /* bytes of `in` whose replies were taken */
+    struct rsc_redis_scan scan;           /* of `in` */
+    size_t complete;                      /* replies in `in` to be taken */
+    bool lent;                            /* between rsc_redis_lend and rsc_redis_take */
     struct rsc_buffer out;                /* commands to write */
     size_t written;                       /* bytes of `out` that are written */
     uint64_t queued_total, written_total; /* bytes since the beginning */
     bool blocked;                         /* the socket took no more bytes */
     size_t expected;                      /* replies that have not come */
-    struct rsc_redis_value *first, *last; /* complete replies */
-    struct rsc_redis_value *taken;        /* by rsc_redis_take */
-    bool broken;                          /* a taken reply may be lost: later ones would answer the wrong commands */
     struct rsc_error error;               /* why the connection is closed */
     unsigned forks;                       /* rsc_forks at its opening */
 };
@@ -75,10 +74,11 @@ int rsc_redis_send(struct rsc_redis_connection *connection, const char *commands
  * `error` says why. Complete replies stay until they are taken, and the socket until rsc_redis_close. */
 void rsc_redis_step(struct rsc_redis_connection *connection);
 
-/* Ends a broken connection and drops its replies. */
-void rsc_redis_abandon(struct rsc_redis_connection *connection);
+/* Lends the bytes from the oldest complete reply on, which begins at `taken`, or returns false. They stay until
+ * rsc_redis_take. If that does not come, the reply may be lost, and the next step ends the connection. */
+bool rsc_redis_lend(struct rsc_redis_connection *connection, struct rsc_text *bytes);
 
-/* Takes the oldest complete reply, or returns NULL. It is valid until the next call or rsc_redis_close. */
-const struct rsc_redis_value *rsc_redis_take(struct rsc_redis_connection *connection);
+/* Takes the reply that was lent, and that ends before the byte `end`. */
+void rsc_redis_take(struct rsc_redis_connection *connection, size_t end);
 
 #endif

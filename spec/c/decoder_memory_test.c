@@ -10,8 +10,7 @@
 
 #include "check.h"
 #include "lua/compat.h"
-#include "lua/decoder.h"
-#include "lua/encoder.h"
+#include "lua/parts.h"
 
 void *__real_realloc(void *block, size_t size);
 void __real_free(void *block);

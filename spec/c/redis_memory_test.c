@@ -1,4 +1,4 @@
-/* Memory sweep of the connection to Redis: in each run one more allocation of Lua, the library or hiredis fails. The
+/* Memory sweep of the connection to Redis: in each run one more allocation of Lua or the library fails. The
  * program may get an error. Nothing may crash or leak, and the same Lua state must then run the program.
  *
  * The allocation functions in this file replace glibc's. */
@@ -20,8 +20,8 @@
 
 /* The answers come in pieces, and an error leaves a connection that is not closed. */
 static const char program[] =
-    "local hiredis, path, accept, say, hang_up = ...\n"
-    "local connection = hiredis.connect { path = path, max_reply = 100000 }\n"
+    "local core, path, accept, say, hang_up = ...\n"
+    "local connection = core.redis { path = path, max_reply = 100000 }\n"
     "if not connection then return end\n"
     "accept()\n"
     "for _ = 1, " STEPS " do\n"
@@ -50,9 +50,9 @@ static const char program[] =
     "connection:send('*1\\r\\n$4\\r\\nPING\\r\\n', 1)\n"
     "say '*100000000\\r\\n'\n"
     "for _ = 1, " STEPS " do connection:step() end\n"
-    "local second = hiredis.connect { path = path }\n"
+    "local second = core.redis { path = path }\n"
     "hang_up()\n"
-    "local refused, kind, message = hiredis.connect { path = path .. 'x' }\n"
+    "local refused, kind, message = core.redis { path = path .. 'x' }\n"
     "connection:close()\n"
     "connection:close()\n";
 
@@ -148,7 +148,7 @@ static int run_program(lua_State *L) {
     if (luaL_loadstring(L, program) != LUA_OK) {
         return lua_error(L);
     }
-    lua_pushcfunction(L, luaopen_riskscreen_hiredis);
+    lua_pushcfunction(L, luaopen_riskscreen_core);
     lua_call(L, 0, 1);
     lua_pushstring(L, path);
     lua_pushcfunction(L, accept_client);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lua/compat.h"
-#include "lua/decoder.h"
+#include "lua/parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

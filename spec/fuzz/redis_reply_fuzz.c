@@ -17,9 +17,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char program[] = "local hiredis, path, accept, say = ...\n"
+static const char program[] = "local core, path, accept, say = ...\n"
                               "local function visit(value, depth)\n"
-                              "  assert(depth <= 10, 'too deep')\n"
+                              "  assert(depth <= 17, 'too deep')\n"
                               "  if type(value) ~= 'table' then\n"
                               "    assert(value == false or type(value) == 'string' or type(value) == 'number')\n"
                               "  elseif value.err then\n"
@@ -29,7 +29,7 @@ static const char program[] = "local hiredis, path, accept, say = ...\n"
                               "  end\n"
                               "end\n"
                               "return function(commands)\n"
-                              "  local connection = assert(hiredis.connect { path = path, max_reply = 65536 })\n"
+                              "  local connection = assert(core.redis { path = path, max_reply = 65536 })\n"
                               "  accept()\n"
                               "  for _ = 1, commands do connection:send('PING\\r\\n', 1) end\n"
                               "  local replies, state = 0, nil\n"
@@ -99,7 +99,7 @@ static void initialize(void) {
     L = luaL_newstate();
     luaL_openlibs(L);
     demand(luaL_loadstring(L, program) == 0, "the program does not compile");
-    lua_pushcfunction(L, luaopen_riskscreen_hiredis);
+    lua_pushcfunction(L, luaopen_riskscreen_core);
     lua_call(L, 0, 1);
     lua_pushstring(L, path);
     lua_pushcfunction(L, accept_client);

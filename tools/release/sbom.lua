@@ -44,13 +44,6 @@ local COMPONENTS = {
     find = of_pkg_config "libmicrohttpd",
   },
   {
-    name = "hiredis",
-    license = "BSD-3-Clause",
-    scope = "optional",
-    what = "Redis outside nginx",
-    find = of_pkg_config "hiredis",
-  },
-  {
     name = "lua-cjson",
     license = "MIT",
     scope = "optional",

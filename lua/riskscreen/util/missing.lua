@@ -8,7 +8,6 @@ local packages = {
   lxp = "lua-expat",
   zlib = "lua-zlib",
   libcurl = "libcurl4",
-  libhiredis = "libhiredis0.14",
   libmicrohttpd = "libmicrohttpd12",
 }
 
@@ -19,7 +18,6 @@ for _, folder in ipairs { "store", "journal", "queue", "watch", "webhook", "redi
 end
 
 local built_with = {
-  ["riskscreen.hiredis"] = "libhiredis-dev",
   ["riskscreen.server"] = "libmicrohttpd-dev",
 }
 

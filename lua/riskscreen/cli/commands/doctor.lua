@@ -19,7 +19,7 @@ local TEST_ADDRESS = "0x0000000000000000000000000000000000000000"
 local TEST_NETWORK = "eth"
 
 -- For the sandbox and webhooks, queues, files and stores, .gz files, and OFAC's XML.
-local optional_modules = { "riskscreen.server", "riskscreen.hiredis", "dbd.sqlite3", "zlib", "lxp" }
+local optional_modules = { "riskscreen.server", "dbd.sqlite3", "zlib", "lxp" }
 
 local causes = {
   tls = { "tls", "the server's certificate is not trusted: set ca_file, or mend the server" },

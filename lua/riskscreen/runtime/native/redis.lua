@@ -1,7 +1,7 @@
--- The transport to Redis of a plain Lua program: hiredis' parser on the scheduler's loop. Tasks share a connection.
--- Their commands are written together, and the replies come in the order of the commands.
+-- The transport to Redis of a plain Lua program: the core's connections on the scheduler's loop. Tasks share a
+-- connection. Their commands are written together, and the replies come in the order of the commands.
 
-local optional = require "riskscreen.util.optional"
+local core = require "riskscreen.core"
 local redis_commands = require "riskscreen.runtime.redis_commands"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
@@ -174,17 +174,17 @@ Transport.__index = Transport
 ---@return table|nil failure
 function Transport:connect(address)
   local settings = self.settings
-  local core, kind, message = self.hiredis.connect {
+  local raw, kind, message = core.redis {
     host = address.host,
     port = address.port,
     path = address.path,
     max_reply = settings.max_reply,
   }
-  if not core then
+  if not raw then
     return nil, failed(kind, message, false)
   end
   local connection = setmetatable(
-    { core = core, exchanges = {}, first = 1, last = 0, replied = 0, changed = tasks.signal() },
+    { core = raw, exchanges = {}, first = 1, last = 0, replied = 0, changed = tasks.signal() },
     Connection
   )
   watch(connection)
@@ -205,13 +205,10 @@ local M = {}
 ---@return table|nil
 ---@return string|nil message
 function M.transport(settings)
-  local hiredis, failure = optional "riskscreen.hiredis"
-  if not hiredis then
-    return nil, require("riskscreen.util.missing").explain(failure) or failure
-  elseif settings.tls then
+  if settings.tls then
     return nil, "rediss:// works inside nginx only; elsewhere connect through a TLS proxy such as stunnel"
   end
-  return setmetatable({ hiredis = hiredis, settings = settings }, Transport)
+  return setmetatable({ settings = settings }, Transport)
 end
 
 return M
