@@ -202,7 +202,6 @@ describe("a missing package", function()
     ["cjson"] = "screen %s -n eth",
     ["dbd.sqlite3"] = "screen --sandbox -n eth --file in.csv",
     ["riskscreen.server"] = "sandbox",
-    ["riskscreen.hiredis"] = "queue status --redis redis://127.0.0.1:1",
   } do
     it("is never the status of review: " .. name, function()
       local path = temporary.path "in.csv"

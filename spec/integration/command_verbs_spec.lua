@@ -532,7 +532,6 @@ describe("a command without what it needs", function()
   for _, case in ipairs {
     { "core", "libcurl", "libcurl4", SCREEN },
     { "server", "libmicrohttpd", "libmicrohttpd12", "sandbox --port 0" },
-    { "hiredis", "libhiredis", "libhiredis0.14", "queue status --redis redis://127.0.0.1:1" },
   } do
     local module, library, package_name, arguments = table.unpack(case) -- luacheck: ignore 143
     it("names the package of " .. library, function()

@@ -11,7 +11,6 @@ local NAMES = {
   "riskscreen/core",
   "riskscreen/decoder",
   "riskscreen/server",
-  "riskscreen/hiredis",
   "riskscreen/system",
 }
 

@@ -1,5 +1,5 @@
 -- A client of Redis: commands, pipelines and scripts. The server is found by server.lua: one server, a Sentinel's
--- master or a node of a Cluster. The runtime's transport moves the bytes: hiredis' parser natively, cosockets inside
+-- master or a node of a Cluster. The runtime's transport moves the bytes: the core natively, cosockets inside
 -- nginx.
 
 local check = require "riskscreen.options.check"
