@@ -40,7 +40,8 @@ static CURLcode set_fixed(CURL *easy) {
     return code;
 }
 
-long rsc_curl_http_version(const struct rsc_origin *origin, enum rsc_http_version wanted) {
+long rsc_curl_http_version(const struct rsc_origin *origin, const struct rsc_origin_options *options) {
+    int wanted = options->http_version;
     if (wanted == RSC_HTTP_1_1 || (origin->tls ? !rsc_libcurl_tells_http_2() : wanted == RSC_HTTP_AUTO)) {
         return CURL_HTTP_VERSION_1_1;
     }
@@ -102,8 +103,7 @@ int rsc_curl_options_set(struct rsc_origin *origin, const struct rsc_origin_opti
         code = curl_easy_setopt(origin->model, CURLOPT_CURLU, origin->url);
     }
     if (code == CURLE_OK) {
-        code =
-            curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, rsc_curl_http_version(origin, options->http_version));
+        code = curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, rsc_curl_http_version(origin, options));
     }
     if (code == CURLE_OK && origin->tls && !origin->http_1) {
         /* Parallel transfers first wait whether the new connection supports HTTP/2 and can carry them all. */

@@ -6,7 +6,7 @@
 #include "http/origin.h"
 
 /* The value of CURLOPT_HTTP_VERSION for the transfers of an origin. */
-long rsc_curl_http_version(const struct rsc_origin *origin, enum rsc_http_version wanted);
+long rsc_curl_http_version(const struct rsc_origin *origin, const struct rsc_origin_options *options);
 
 /* Makes the origin's model handle, whose copies its transfers use. The origin closes it, also after a failure. */
 int rsc_curl_options_set(struct rsc_origin *origin, const struct rsc_origin_options *options, struct rsc_error *error);

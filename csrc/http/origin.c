@@ -15,36 +15,7 @@ static char *part_of(CURLU *url, CURLUPart what, unsigned flags) {
     return curl_url_get(url, what, &part, flags) == CURLUE_OK ? part : NULL;
 }
 
-static bool has_part(CURLU *url, CURLUPart what) {
-    char *part = part_of(url, what, 0);
-    bool present = part != NULL && strcmp(part, "/") != 0;
-    curl_free(part);
-    return present;
-}
-
-static int read_parts(struct rsc_origin *origin, const char *unix_socket, struct rsc_error *error) {
-    char *scheme = part_of(origin->url, CURLUPART_SCHEME, 0);
-    char *host = part_of(origin->url, CURLUPART_HOST, 0);
-    char *port = part_of(origin->url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-    int status = RSC_OK;
-    if (scheme == NULL || host == NULL || port == NULL) {
-        status = rsc_error_set(error, RSC_ERROR_SYNTAX, 0, "base_url must have a scheme and a host");
-    } else if (strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0) {
-        status = rsc_error_set(error, RSC_ERROR_SYNTAX, 0, "base_url must begin with https:// or http://");
-    } else {
-        origin->tls = strcmp(scheme, "https") == 0;
-        (void)snprintf(origin->name, sizeof origin->name, "%s:%s%s%s", host, port, unix_socket == NULL ? "" : " at ",
-                       unix_socket == NULL ? "" : unix_socket);
-    }
-    curl_free(scheme);
-    curl_free(host);
-    curl_free(port);
-    return status;
-}
-
 static int open_url(struct rsc_origin *origin, const struct rsc_origin_options *options, struct rsc_error *error) {
-    static const CURLUPart others[] = {CURLUPART_PATH, CURLUPART_QUERY, CURLUPART_FRAGMENT, CURLUPART_USER,
-                                       CURLUPART_PASSWORD};
     origin->url = curl_url();
     if (origin->url == NULL) {
         return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "libcurl could not make a URL");
@@ -54,13 +25,22 @@ static int open_url(struct rsc_origin *origin, const struct rsc_origin_options *
         return rsc_error_set(error, code == CURLUE_OUT_OF_MEMORY ? RSC_ERROR_MEMORY : RSC_ERROR_SYNTAX, 0,
                              "base_url is not a URL (libcurl: CURLUcode %d)", (int)code);
     }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (has_part(origin->url, others[i])) {
-            return rsc_error_set(error, RSC_ERROR_SYNTAX, 0,
-                                 "base_url must have a scheme, a host and maybe a port, and nothing else");
-        }
+    origin->tls = strncmp(options->base_url, "https://", 8) == 0;
+    char *host = part_of(origin->url, CURLUPART_HOST, 0);
+    char *port = part_of(origin->url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    bool is_http = origin->tls || strncmp(options->base_url, "http://", 7) == 0;
+    const char *rest = options->base_url + (origin->tls ? 8 : 7);
+    if (is_http && host != NULL && port != NULL && rest[strcspn(rest, "/?#@")] == '\0') {
+        (void)snprintf(origin->name, sizeof origin->name, "%s:%s%s%s", host, port, origin->local ? " at " : "",
+                       origin->local ? options->unix_socket : "");
+    } else {
+        is_http = false;
+        (void)rsc_error_set(error, RSC_ERROR_SYNTAX, 0,
+                            "base_url must be http:// or https://, a host and maybe a port, and nothing else");
     }
-    return read_parts(origin, options->unix_socket, error);
+    curl_free(host);
+    curl_free(port);
+    return is_http ? RSC_OK : error->code;
 }
 
 /* Opening and closing */
@@ -73,10 +53,10 @@ static int open_origin(struct rsc_origin *origin, struct rsc_loop *loop, const s
     rsc_link_init(&origin->handles);
     rsc_link_init(&origin->shards);
     rsc_link_init(&origin->queue);
-    origin->concurrency = options->concurrency;
-    origin->connect_timeout = options->connect_timeout;
-    origin->max_body = options->max_body;
-    origin->max_headers = options->max_headers;
+    origin->concurrency = (long)options->concurrency;
+    origin->connect_timeout = rsc_seconds_to_ms(options->connect_timeout);
+    origin->max_body = (size_t)options->max_body;
+    origin->max_headers = (size_t)options->max_headers;
     origin->local = options->unix_socket != NULL;
     origin->compression = options->compression;
     rsc_list_append(&loop->origins, &origin->link);
@@ -85,7 +65,7 @@ static int open_origin(struct rsc_origin *origin, struct rsc_loop *loop, const s
     if (status == RSC_OK) {
         origin->proxied = options->proxy != NULL;
         origin->direct = !origin->tls && !origin->proxied;
-        origin->http_1 = rsc_curl_http_version(origin, options->http_version) == CURL_HTTP_VERSION_1_1;
+        origin->http_1 = rsc_curl_http_version(origin, options) == CURL_HTTP_VERSION_1_1;
         bool sharded = origin->http_1 && loop->connections == 0 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
         origin->shard_handles = sharded ? RSC_SHARD_HANDLES : SIZE_MAX;
         status = rsc_curl_options_set(origin, options, error);
@@ -139,9 +119,6 @@ void rsc_origin_close(struct rsc_origin *origin) {
     origin->closed = true;
     while (!rsc_list_empty(&origin->shards)) {
         free_shard(origin, RSC_CONTAINER(origin->shards.next, struct rsc_shard, link));
-    }
-    while (origin->spare_count > 0) {
-        rsc_buffer_free(&origin->spare[--origin->spare_count]);
     }
     rsc_headers_refer(&origin->headers, NULL);
     curl_easy_cleanup(origin->model);
@@ -246,22 +223,6 @@ void rsc_origin_release(struct rsc_handle *handle) {
     rsc_list_prepend(&origin->shards, &shard->link);
     shard->released_at = rsc_now();
     shrink(origin, shard->released_at);
-}
-
-void rsc_origin_reuse_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer) {
-    if (buffer->data == NULL && origin->spare_count > 0) {
-        *buffer = origin->spare[--origin->spare_count];
-    }
-}
-
-void rsc_origin_recycle_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer) {
-    if (buffer->data == NULL || buffer->capacity > RSC_SPARE_SIZE_MAX || origin->spare_count == RSC_SPARE_BUFFERS_MAX) {
-        rsc_buffer_free(buffer);
-        return;
-    }
-    rsc_buffer_reset(buffer);
-    origin->spare[origin->spare_count++] = *buffer;
-    *buffer = (struct rsc_buffer){.limit = buffer->limit};
 }
 
 bool rsc_origin_start_next(struct rsc_origin *origin) {

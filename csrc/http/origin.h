@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
 #include "http/head.h"
 #include "http/loop.h"
 
@@ -22,22 +21,20 @@
 #define RSC_ORIGIN_NAME_MAX 320           /* bytes: a host name, a port, a path and a NUL */
 #define RSC_METHOD_MAX      16            /* bytes, with the final NUL */
 
-#define RSC_READ_SIZE_MIN     1024        /* bytes that libcurl reads at once; the size of most responses raises it */
-#define RSC_TYPICAL_SIZE_MAX  (64u << 10) /* bytes to reserve at most for a response */
-#define RSC_SPARE_BUFFERS_MAX 64          /* spare buffers of one origin */
-#define RSC_SPARE_SIZE_MAX    (64u << 10) /* bytes: a larger buffer is freed */
-#define RSC_TIMEOUT_MAX       86400       /* seconds */
+#define RSC_READ_SIZE_MIN    1024        /* bytes that libcurl reads at once; the size of most responses raises it */
+#define RSC_TYPICAL_SIZE_MAX (64u << 10) /* bytes to reserve at most for a response */
+#define RSC_TIMEOUT_MAX      86400       /* seconds */
 
 enum rsc_http_version { RSC_HTTP_AUTO, RSC_HTTP_1_1, RSC_HTTP_2 };
 
 /* rsc_origin_new copies the strings it needs. NULL means not set. */
 struct rsc_origin_options {
     const char *base_url;
-    long concurrency;
-    long connect_timeout; /* ms */
-    size_t max_body;      /* bytes, decompressed */
-    size_t max_headers;   /* bytes */
-    enum rsc_http_version http_version;
+    int64_t concurrency;
+    double connect_timeout; /* seconds */
+    int64_t max_body;       /* bytes, decompressed */
+    int64_t max_headers;    /* bytes */
+    int http_version;       /* an enum rsc_http_version */
     bool compression;
     const char *proxy, *ca_file, *client_cert, *client_key, *unix_socket;
 };
@@ -56,8 +53,6 @@ struct rsc_shard {
     uint64_t released_at; /* when a transfer ended last, in ns */
 };
 
-enum rsc_method_kind { RSC_METHOD_UNSET, RSC_METHOD_GET, RSC_METHOD_HEAD, RSC_METHOD_POST };
-
 /* A pooled easy handle. It is the context of libcurl's callbacks, so that they stay set between transfers. */
 struct rsc_handle {
     CURL *easy;
@@ -65,9 +60,9 @@ struct rsc_handle {
     struct rsc_shard *shard;
     struct rsc_transfer *transfer; /* NULL while idle */
     struct rsc_handle *next_idle;
-    struct rsc_link handles;          /* in the origin's list */
-    enum rsc_method_kind method_kind; /* the easy handle's current method options */
-    char custom[RSC_METHOD_MAX];
+    struct rsc_link handles;     /* in the origin's list */
+    char method[RSC_METHOD_MAX]; /* the easy handle's current one, or empty */
+    bool has_body;               /* likewise */
     struct rsc_headers *headers; /* a reference to the headers of `list` */
     struct curl_slist *list;     /* the easy handle's current headers */
     long connect_timeout;        /* ms */
@@ -94,15 +89,13 @@ struct rsc_origin {
     long active, concurrency;
     long connect_timeout; /* ms */
     size_t max_body, max_headers;
-    struct rsc_headers *headers;                    /* a reference to those of the last request, or NULL */
-    struct rsc_buffer spare[RSC_SPARE_BUFFERS_MAX]; /* buffers of closed transfers, for reuse */
-    size_t spare_count;
-    size_t typical_size; /* bytes of the largest recent response */
-    bool tls, local;     /* https; a Unix domain socket */
-    bool compression;    /* compressed responses are asked for */
-    bool http_1;         /* HTTP/1 alone is spoken */
-    bool proxied;        /* a proxy is connected to */
-    bool direct;         /* neither TLS nor a proxy: libcurl leaves in the system what it does not ask for */
+    struct rsc_headers *headers; /* a reference to those of the last request, or NULL */
+    size_t typical_size;         /* bytes of the largest recent response */
+    bool tls, local;             /* https; a Unix domain socket */
+    bool compression;            /* compressed responses are asked for */
+    bool http_1;                 /* HTTP/1 alone is spoken */
+    bool proxied;                /* a proxy is connected to */
+    bool direct;                 /* neither TLS nor a proxy: libcurl leaves in the system what it does not ask for */
     bool closed;
     char name[RSC_ORIGIN_NAME_MAX]; /* host:port and the path of a socket, for messages */
 };
@@ -123,12 +116,6 @@ struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin);
 
 /* Removes the handle from the multi handle, which aborts its transfer, and returns it to the pool. */
 void rsc_origin_release(struct rsc_handle *handle);
-
-/* Gives an empty buffer the memory of a spare buffer, if there is one. */
-void rsc_origin_reuse_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer);
-
-/* Takes the buffer's memory and keeps it for reuse, or frees it. */
-void rsc_origin_recycle_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer);
 
 /* Starts the next queued transfer unless the concurrency limit is reached. Returns whether it has started one. */
 bool rsc_origin_start_next(struct rsc_origin *origin);

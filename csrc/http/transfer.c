@@ -343,7 +343,7 @@ void rsc_transfer_end(struct rsc_transfer *transfer) {
     if (transfer->operation.state <= RSC_ACTIVE) {
         detach(transfer);
     }
-    rsc_origin_recycle_buffer(transfer->origin, &transfer->received);
+    rsc_buffer_free(&transfer->received);
     rsc_headers_refer(&transfer->headers, NULL);
     forget(transfer);
     rsc_origin_drop(transfer->origin);

@@ -44,7 +44,6 @@ static bool take_head(struct rsc_transfer *transfer, struct rsc_text piece) {
     struct rsc_buffer *received = &transfer->received;
     if (received->length == transfer->head_size && rsc_head_begins(piece)) {
         /* After interim responses (100, 103 …) only the last response counts. */
-        rsc_origin_reuse_buffer(transfer->origin, received);
         rsc_buffer_reset(received);
         transfer->head_size = 0;
         if (rsc_buffer_reserve(received, transfer->origin->typical_size) != RSC_OK) {

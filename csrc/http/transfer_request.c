@@ -140,37 +140,22 @@ static struct curl_slist *list_of(const struct rsc_transfer *transfer) {
 
 /* The easy handle */
 
-static enum rsc_method_kind method_kind_of(const struct rsc_transfer *transfer) {
-    if (transfer->has_body) {
-        return RSC_METHOD_POST;
-    }
-    return strcmp(transfer->method, "HEAD") == 0 ? RSC_METHOD_HEAD : RSC_METHOD_GET;
-}
-
-static const char *native_method(enum rsc_method_kind method_kind) {
-    return method_kind == RSC_METHOD_POST ? "POST" : method_kind == RSC_METHOD_HEAD ? "HEAD" : "GET";
-}
-
 /* Skips options that the handle already has, because setting an option is slow. */
 static CURLcode set_method(struct rsc_handle *handle, const struct rsc_transfer *transfer) {
-    static const CURLoption options[] = {
-        [RSC_METHOD_GET] = CURLOPT_HTTPGET, [RSC_METHOD_HEAD] = CURLOPT_NOBODY, [RSC_METHOD_POST] = CURLOPT_POST};
-    enum rsc_method_kind method_kind = method_kind_of(transfer);
-    CURLcode code = CURLE_OK;
-    if (handle->method_kind != method_kind) {
-        handle->method_kind = RSC_METHOD_UNSET;
-        code = curl_easy_setopt(handle->easy, options[method_kind], 1L);
-        if (code != CURLE_OK) {
-            return code;
-        }
-        handle->method_kind = method_kind;
+    if (handle->has_body == transfer->has_body && strcmp(handle->method, transfer->method) == 0) {
+        return CURLE_OK;
     }
-    const char *custom = strcmp(transfer->method, native_method(method_kind)) == 0 ? "" : transfer->method;
-    if (strcmp(handle->custom, custom) != 0) {
-        code = curl_easy_setopt(handle->easy, CURLOPT_CUSTOMREQUEST, custom[0] != '\0' ? custom : NULL);
-        if (code == CURLE_OK) {
-            memcpy(handle->custom, custom, strlen(custom) + 1);
-        }
+    CURLoption option = transfer->has_body                      ? CURLOPT_POST
+                        : strcmp(transfer->method, "HEAD") == 0 ? CURLOPT_NOBODY
+                                                                : CURLOPT_HTTPGET;
+    handle->method[0] = '\0';
+    CURLcode code = curl_easy_setopt(handle->easy, option, 1L);
+    if (code == CURLE_OK) {
+        code = curl_easy_setopt(handle->easy, CURLOPT_CUSTOMREQUEST, transfer->method);
+    }
+    if (code == CURLE_OK) {
+        memcpy(handle->method, transfer->method, strlen(transfer->method) + 1);
+        handle->has_body = transfer->has_body;
     }
     return code;
 }
@@ -178,8 +163,8 @@ static CURLcode set_method(struct rsc_handle *handle, const struct rsc_transfer 
 /* Where on_request is not called, libcurl repeats a request whose kept-alive connection was dead. That must not happen
  * to a request that changes something, so it gets a new connection. */
 static bool may_be_repeated(const struct rsc_handle *handle) {
-    return rsc_libcurl()->number < RSC_LIBCURL_PREREQ &&
-           (handle->method_kind == RSC_METHOD_POST || handle->custom[0] != '\0');
+    return rsc_libcurl()->number < RSC_LIBCURL_PREREQ && strcmp(handle->method, "GET") != 0 &&
+           strcmp(handle->method, "HEAD") != 0;
 }
 
 /* Returns the bytes to read at once. libcurl allocates them for each transfer: with its own 16 KB, a small response

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "lists/format.h"
-#include "lists/permissions.h"
 
 #define BUCKET_ENTRIES  64 /* entries of the index for each bucket, on average */
 #define BUCKET_BITS_MAX 24
@@ -39,12 +38,23 @@ static void identity_of(const struct stat *status, struct rsc_list_identity *ide
     };
 }
 
+/* Refuses a file that any user of the machine may write: that is no list of the operator's. */
+static int check_permissions(const struct stat *status, struct rsc_error *error) {
+    if (!S_ISREG(status->st_mode)) {
+        return rsc_error_set(error, RSC_ERROR_FILE, 0, "it is not a regular file");
+    }
+    if ((status->st_mode & S_IWOTH) != 0) {
+        return rsc_error_set(error, RSC_ERROR_FILE, 0, "any user may write it; take the permission away (chmod o-w)");
+    }
+    return RSC_OK;
+}
+
 int rsc_list_identify(const char *path, struct rsc_list_identity *identity, struct rsc_error *error) {
     struct stat status;
     if (stat(path, &status) != 0) {
         return failed(error, "cannot read it");
     }
-    int result = rsc_list_check_permissions(&status, error);
+    int result = check_permissions(&status, error);
     if (result == RSC_OK) {
         identity_of(&status, identity);
     }
@@ -156,7 +166,7 @@ static int open_file(struct rsc_list *list, const char *path, struct rsc_error *
         return failed(error, "cannot read it");
     }
     identity_of(&status, &list->identity);
-    return rsc_list_check_permissions(&status, error);
+    return check_permissions(&status, error);
 }
 
 int rsc_list_open(struct rsc_list *list, const char *path, struct rsc_error *error) {

@@ -212,58 +212,23 @@ static int advance(struct rsc_list_run *run, struct rsc_error *error) {
     return RSC_OK;
 }
 
-/* A heap of runs; the first has the lowest record. Equal records come in the order of the runs. */
-struct heap {
-    struct rsc_list_run *runs[RSC_LIST_RUNS_MAX];
-    size_t count;
-};
-
-static bool is_before(const struct rsc_list_run *a, const struct rsc_list_run *b) {
-    int order = compare(a->hash, a->record, b->hash, b->record);
-    return order != 0 ? order < 0 : a < b;
-}
-
-static void sift_down(struct heap *heap, size_t at) {
-    for (;;) {
-        size_t least = at;
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap->count; child++) {
-            least = is_before(heap->runs[child], heap->runs[least]) ? child : least;
+/* Returns the run with the lowest record, the first of several, or NULL at the end of all. There are few runs. */
+static struct rsc_list_run *lowest(const struct rsc_list_writer *writer) {
+    struct rsc_list_run *found = NULL;
+    for (struct rsc_list_run *run = writer->runs; run < writer->runs + writer->run_count; run++) {
+        if (run->has_record && (found == NULL || compare(run->hash, run->record, found->hash, found->record) < 0)) {
+            found = run;
         }
-        if (least == at) {
-            return;
-        }
-        struct rsc_list_run *run = heap->runs[at];
-        heap->runs[at] = heap->runs[least];
-        heap->runs[least] = run;
-        at = least;
     }
+    return found;
 }
 
-static int make_heap(struct rsc_list_writer *writer, struct heap *heap, struct rsc_error *error) {
-    for (size_t i = 0; i < writer->run_count; i++) {
+static int rewind_all(struct rsc_list_writer *writer, struct rsc_error *error) {
+    int result = RSC_OK;
+    for (size_t i = 0; result == RSC_OK && i < writer->run_count; i++) {
         rewind(writer->runs[i].file);
-        int result = advance(&writer->runs[i], error);
-        if (result != RSC_OK) {
-            return result;
-        }
-        heap->runs[heap->count++] = &writer->runs[i];
+        result = advance(&writer->runs[i], error);
     }
-    for (size_t at = heap->count / 2; at-- > 0;) {
-        sift_down(heap, at);
-    }
-    return RSC_OK;
-}
-
-/* Copies the lowest record and goes on to the next. */
-static int take(struct heap *heap, unsigned char *record, uint64_t *hash, struct rsc_error *error) {
-    struct rsc_list_run *run = heap->runs[0];
-    memcpy(record, run->record, record_size(run->record));
-    *hash = run->hash;
-    int result = advance(run, error);
-    if (!run->has_record) {
-        heap->runs[0] = heap->runs[--heap->count];
-    }
-    sift_down(heap, 0);
     return result;
 }
 
@@ -289,25 +254,24 @@ static uint64_t expiry(const unsigned char *record) {
 
 /* Writes the records of all runs in order, each address and scope once. */
 static int merge(struct rsc_list_writer *writer, struct output *output, struct rsc_error *error) {
-    struct heap heap = {.count = 0};
-    unsigned char kept[RECORD_MAX], next[RECORD_MAX];
-    uint64_t kept_hash, next_hash;
-    int result = make_heap(writer, &heap, error);
-    if (result == RSC_OK && heap.count > 0) {
-        result = take(&heap, kept, &kept_hash, error);
-        while (result == RSC_OK && heap.count > 0) {
-            result = take(&heap, next, &next_hash, error);
-            bool is_other = compare(kept_hash, kept, next_hash, next) != 0;
-            if (is_other) {
-                put_record(output, kept, kept_hash);
-            } else {
-                output->summary.repeated++;
-            }
-            if (is_other || expiry(next) > expiry(kept)) {
-                memcpy(kept, next, record_size(next));
-                kept_hash = next_hash;
-            }
+    unsigned char kept[RECORD_MAX];
+    uint64_t kept_hash = 0;
+    bool has_kept = false;
+    int result = rewind_all(writer, error);
+    for (struct rsc_list_run *run; result == RSC_OK && (run = lowest(writer)) != NULL; result = advance(run, error)) {
+        bool is_other = !has_kept || compare(kept_hash, kept, run->hash, run->record) != 0;
+        if (!is_other) {
+            output->summary.repeated++;
+        } else if (has_kept) {
+            put_record(output, kept, kept_hash);
         }
+        if (is_other || expiry(run->record) > expiry(kept)) {
+            memcpy(kept, run->record, record_size(run->record));
+            kept_hash = run->hash;
+        }
+        has_kept = true;
+    }
+    if (has_kept) {
         put_record(output, kept, kept_hash);
     }
     if (result == RSC_OK && output->summary.count > RSC_LIST_COUNT_MAX) {

@@ -49,6 +49,24 @@ void *rsc_lua_check_self(lua_State *L, const char *type) {
     return luaL_checkudata(L, 1, type);
 }
 
+void rsc_lua_set_count(lua_State *L, const char *name, uint64_t count) {
+    rsc_lua_push_int64(L, (int64_t)count);
+    lua_setfield(L, -2, name);
+}
+
+struct rsc_text rsc_lua_check_text(lua_State *L, int index) {
+    struct rsc_text text;
+    luaL_checktype(L, index, LUA_TSTRING);
+    text.bytes = lua_tolstring(L, index, &text.length);
+    return text;
+}
+
+int rsc_lua_push_error(lua_State *L, const struct rsc_error *error) {
+    lua_pushnil(L);
+    lua_pushstring(L, error->message);
+    return 2;
+}
+
 int rsc_lua_raise(lua_State *L, const struct rsc_error *error) {
     return luaL_error(L, "%s", error->code == RSC_ERROR_MEMORY ? "not enough memory" : error->message);
 }

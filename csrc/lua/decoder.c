@@ -136,47 +136,33 @@ int rsc_decoder_push(lua_State *L, int decoder_index, struct rsc_text text) {
     return 1;
 }
 
-/* The text at a stack index. The call keeps it alive. */
-static struct rsc_text check_text(lua_State *L, int index) {
-    struct rsc_text text;
-    luaL_checktype(L, index, LUA_TSTRING);
-    text.bytes = lua_tolstring(L, index, &text.length);
-    return text;
-}
-
 /* core.decoder(options) */
 static int decoder_new(lua_State *L) {
-    bool has_options = !lua_isnoneornil(L, 1);
-    if (has_options) {
-        luaL_checktype(L, 1, LUA_TTABLE);
-    }
     lua_settop(L, 1);
     struct decoder *decoder = rsc_lua_new_object(L, sizeof *decoder, DECODER_TYPE);
     decoder->max_depth = MAX_DEPTH_DEFAULT;
     decoder->max_size = MAX_SIZE_DEFAULT;
     decoder->max_values = MAX_VALUES_DEFAULT;
-    if (has_options) {
-        rsc_options_read(L, 1, "decoder", options, sizeof options / sizeof *options, decoder);
-    }
+    rsc_options_read(L, 1, "decoder", options, sizeof options / sizeof *options, decoder);
     return 1;
 }
 
 /* decoder:decode(text) */
 static int decoder_decode(lua_State *L) {
     (void)rsc_lua_check_self(L, DECODER_TYPE);
-    return rsc_decoder_push(L, 1, check_text(L, 2));
+    return rsc_decoder_push(L, 1, rsc_lua_check_text(L, 2));
 }
 
 /* core.decode(text); its upvalue is the state's own decoder. */
 static int decode(lua_State *L) {
-    return rsc_decoder_push(L, lua_upvalueindex(1), check_text(L, 1));
+    return rsc_decoder_push(L, lua_upvalueindex(1), rsc_lua_check_text(L, 1));
 }
 
 /* The upvalues of a reader's function. */
 enum { READER_DECODER = 1, READER_SELF, READER_NAMES };
 
 static int read_by_shape(lua_State *L) {
-    struct rsc_text text = check_text(L, 1);
+    struct rsc_text text = rsc_lua_check_text(L, 1);
     struct decoder *decoder = lua_touserdata(L, lua_upvalueindex(READER_DECODER));
     struct rsc_error error;
     if (text.length > (size_t)decoder->max_size) {

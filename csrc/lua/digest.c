@@ -9,10 +9,8 @@
 /* core.sha256(text) */
 static int digest_sha256(lua_State *L) {
     unsigned char digest[RSC_SHA256_SIZE];
-    size_t length;
-    luaL_checktype(L, 1, LUA_TSTRING);
-    const char *text = lua_tolstring(L, 1, &length);
-    rsc_sha256(text, length, digest);
+    struct rsc_text text = rsc_lua_check_text(L, 1);
+    rsc_sha256(text.bytes, text.length, digest);
     lua_pushlstring(L, (const char *)digest, sizeof digest);
     return 1;
 }
@@ -20,21 +18,17 @@ static int digest_sha256(lua_State *L) {
 /* core.keccak256(text) */
 static int digest_keccak256(lua_State *L) {
     unsigned char digest[RSC_KECCAK256_SIZE];
-    size_t length;
-    luaL_checktype(L, 1, LUA_TSTRING);
-    const char *text = lua_tolstring(L, 1, &length);
-    rsc_keccak256(text, length, digest);
+    struct rsc_text text = rsc_lua_check_text(L, 1);
+    rsc_keccak256(text.bytes, text.length, digest);
     lua_pushlstring(L, (const char *)digest, sizeof digest);
     return 1;
 }
 
 /* core.hmac(key): HMAC-SHA-256 with a key. */
 static int digest_hmac(lua_State *L) {
-    size_t length;
-    luaL_checktype(L, 1, LUA_TSTRING);
-    const char *key = lua_tolstring(L, 1, &length);
+    struct rsc_text key = rsc_lua_check_text(L, 1);
     struct rsc_hmac *hmac = rsc_lua_new_object(L, sizeof *hmac, HMAC_TYPE);
-    rsc_hmac_init(hmac, key, length);
+    rsc_hmac_init(hmac, key.bytes, key.length);
     return 1;
 }
 

@@ -12,18 +12,6 @@ struct list_object {
     struct rsc_list list;
 };
 
-static int push_failure(lua_State *L, const struct rsc_error *error) {
-    lua_pushnil(L);
-    lua_pushstring(L, error->message);
-    return 2;
-}
-
-static struct rsc_text check_text(lua_State *L, int index) {
-    struct rsc_text text;
-    text.bytes = luaL_checklstring(L, index, &text.length);
-    return text;
-}
-
 static uint64_t check_seconds(lua_State *L, int index) {
     lua_Number seconds = luaL_checknumber(L, index);
     return seconds >= 1 && seconds < 9007199254740992.0 ? (uint64_t)seconds : 0;
@@ -44,7 +32,7 @@ static int list_open(lua_State *L) {
     struct list_object *object = rsc_lua_new_object(L, sizeof *object, LIST_TYPE);
     object->is_open = true;
     if (rsc_list_open(&object->list, path, &error) != RSC_OK) {
-        return push_failure(L, &error);
+        return rsc_lua_push_error(L, &error);
     }
     return 1;
 }
@@ -55,7 +43,7 @@ static int list_verify(lua_State *L) {
     struct list_object *object = check_list(L);
     bool done;
     if (rsc_list_verify(&object->list, check_seconds(L, 2), &done, &error) != RSC_OK) {
-        return push_failure(L, &error);
+        return rsc_lua_push_error(L, &error);
     }
     lua_pushboolean(L, done);
     return 1;
@@ -66,12 +54,12 @@ static int list_find(lua_State *L) {
     struct rsc_error error;
     struct rsc_list_hit hit;
     struct list_object *object = check_list(L);
-    struct rsc_text address = check_text(L, 2), network = check_text(L, 3);
+    struct rsc_text address = rsc_lua_check_text(L, 2), network = rsc_lua_check_text(L, 3);
     if (!object->list.is_verified) {
         return luaL_error(L, "the list is not verified");
     }
     if (rsc_list_find(&object->list, address, network, check_seconds(L, 4), &hit, &error) != RSC_OK) {
-        return push_failure(L, &error);
+        return rsc_lua_push_error(L, &error);
     }
     if (!hit.found) {
         lua_pushboolean(L, 0);
@@ -83,18 +71,13 @@ static int list_find(lua_State *L) {
     return 3;
 }
 
-static void set_count(lua_State *L, const char *name, uint64_t value) {
-    rsc_lua_push_int64(L, (int64_t)value);
-    lua_setfield(L, -2, name);
-}
-
 /* list:facts() --> { entries, built_at, size, title } */
 static int list_facts(lua_State *L) {
     const struct rsc_list *list = &check_list(L)->list;
     lua_createtable(L, 0, 4);
-    set_count(L, "entries", list->count);
-    set_count(L, "built_at", list->built_at);
-    set_count(L, "size", list->identity.size);
+    rsc_lua_set_count(L, "entries", list->count);
+    rsc_lua_set_count(L, "built_at", list->built_at);
+    rsc_lua_set_count(L, "size", list->identity.size);
     lua_pushlstring(L, list->title.bytes, list->title.length);
     lua_setfield(L, -2, "title");
     return 1;
@@ -115,7 +98,7 @@ static int list_identity(lua_State *L) {
     struct rsc_list_identity identity;
     char text[128];
     if (rsc_list_identify(luaL_checkstring(L, 1), &identity, &error) != RSC_OK) {
-        return push_failure(L, &error);
+        return rsc_lua_push_error(L, &error);
     }
     (void)snprintf(text, sizeof text, "%llx:%llx:%llu:%lld.%09lld:%lld.%09lld", (unsigned long long)identity.device,
                    (unsigned long long)identity.inode, (unsigned long long)identity.size, (long long)identity.changed_s,
@@ -142,7 +125,7 @@ static int writer_open(lua_State *L) {
     luaL_argcheck(L, capacity >= RSC_LIST_BUFFER_MIN && capacity <= RSC_LIST_BUFFER_MAX, 2, "out of range");
     struct rsc_list_writer *writer = rsc_lua_new_object(L, sizeof *writer, WRITER_TYPE);
     if (rsc_list_writer_open(writer, path, (size_t)capacity, &error) != RSC_OK) {
-        return push_failure(L, &error);
+        return rsc_lua_push_error(L, &error);
     }
     return 1;
 }
@@ -152,13 +135,13 @@ static int writer_add(lua_State *L) {
     struct rsc_error error;
     struct rsc_list_writer *writer = check_writer(L);
     struct rsc_list_entry entry = {
-        .scope = check_text(L, 2),
-        .address = check_text(L, 3),
-        .note = check_text(L, 4),
+        .scope = rsc_lua_check_text(L, 2),
+        .address = rsc_lua_check_text(L, 3),
+        .note = rsc_lua_check_text(L, 4),
         .expires = check_seconds(L, 5),
     };
     if (rsc_list_writer_add(writer, &entry, &error) != RSC_OK) {
-        return push_failure(L, &error);
+        return rsc_lua_push_error(L, &error);
     }
     lua_pushboolean(L, 1);
     return 1;
@@ -170,16 +153,16 @@ static int writer_finish(lua_State *L) {
     struct rsc_list_summary summary;
     struct rsc_list_writer *writer = check_writer(L);
     uint64_t built_at = check_seconds(L, 2);
-    struct rsc_text title = check_text(L, 3);
+    struct rsc_text title = rsc_lua_check_text(L, 3);
     int result = rsc_list_writer_finish(writer, built_at, title, &summary, &error);
     rsc_list_writer_close(writer);
     if (result != RSC_OK) {
-        return push_failure(L, &error);
+        return rsc_lua_push_error(L, &error);
     }
     lua_createtable(L, 0, 3);
-    set_count(L, "entries", summary.count);
-    set_count(L, "repeated", summary.repeated);
-    set_count(L, "size", summary.size);
+    rsc_lua_set_count(L, "entries", summary.count);
+    rsc_lua_set_count(L, "repeated", summary.repeated);
+    rsc_lua_set_count(L, "size", summary.size);
     return 1;
 }
 

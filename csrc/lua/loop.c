@@ -34,10 +34,7 @@ static int loop_new(lua_State *L) {
         {"max_connections", RSC_OPTION_COUNT, 0, 1, RSC_CONNECTIONS_MAX, NULL},
     };
     struct rsc_error error;
-    if (!lua_isnoneornil(L, 1)) {
-        luaL_checktype(L, 1, LUA_TTABLE);
-        rsc_options_read(L, 1, "loop", options, sizeof options / sizeof *options, &values);
-    }
+    rsc_options_read(L, 1, "loop", options, sizeof options / sizeof *options, &values);
     struct rsc_loop *loop = rsc_lua_new_object(L, sizeof *loop, RSC_LOOP_TYPE);
     if (rsc_loop_open(loop, (long)values.max_connections, &error) != RSC_OK) {
         return rsc_lua_raise(L, &error);
@@ -163,11 +160,6 @@ static int loop_watch(lua_State *L) {
     return watch != NULL ? push_number(L, watch->number) : rsc_lua_raise(L, &error);
 }
 
-static void set_count(lua_State *L, const char *name, size_t count) {
-    lua_pushinteger(L, (lua_Integer)count);
-    lua_setfield(L, -2, name);
-}
-
 static int loop_stats(lua_State *L) {
     struct rsc_loop *loop = rsc_lua_check_loop(L);
     size_t handles = 0;
@@ -175,11 +167,11 @@ static int loop_stats(lua_State *L) {
         handles += RSC_CONTAINER(link, struct rsc_origin, link)->idle_count;
     }
     lua_createtable(L, 0, 5);
-    set_count(L, "transfers", loop->transfer_count);
-    set_count(L, "queued", loop->queued_count);
-    set_count(L, "handles", handles);
-    set_count(L, "timers", loop->timer_count);
-    set_count(L, "watches", loop->watch_count);
+    rsc_lua_set_count(L, "transfers", loop->transfer_count);
+    rsc_lua_set_count(L, "queued", loop->queued_count);
+    rsc_lua_set_count(L, "handles", handles);
+    rsc_lua_set_count(L, "timers", loop->timer_count);
+    rsc_lua_set_count(L, "watches", loop->watch_count);
     return 1;
 }
 

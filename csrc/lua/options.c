@@ -1,10 +1,7 @@
 #include "lua/options.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/text.h"
 
 #define NUMBER_SIZE 32 /* bytes of a number in a message, with the NUL */
 
@@ -42,8 +39,6 @@ static void push_requirement(lua_State *L, const struct rsc_option *option) {
             lua_remove(L, -2);
         }
         break;
-    default:
-        lua_pushliteral(L, "a string");
     }
 }
 
@@ -74,21 +69,11 @@ static int refuse_name(lua_State *L, const char *kind, const char *name, const s
 
 /* The functions below read the value at the top of the stack and return whether it is valid. */
 
-static bool read_bytes(lua_State *L, struct rsc_text *text) {
-    if (lua_type(L, -1) != LUA_TSTRING) {
-        return false;
-    }
-    text->bytes = lua_tolstring(L, -1, &text->length);
-    return true;
-}
-
 static bool read_text(lua_State *L, const struct rsc_option *option, const char **member) {
-    struct rsc_text text;
-    if (!read_bytes(L, &text) || strlen(text.bytes) != text.length) {
-        return false;
-    }
-    *member = text.bytes;
-    return option->most == 0 || ((double)text.length >= option->least && (double)text.length <= option->most);
+    size_t length = 0;
+    *member = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
+    return *member != NULL && strlen(*member) == length &&
+           (option->most == 0 || ((double)length >= option->least && (double)length <= option->most));
 }
 
 static bool read_flag(lua_State *L, bool *member) {
@@ -112,15 +97,15 @@ static bool read_count(lua_State *L, const struct rsc_option *option, int64_t *m
 }
 
 static bool read_choice(lua_State *L, const struct rsc_option *option, int *member) {
-    struct rsc_text text;
+    const char *text = NULL;
     *member = 0;
-    if (!read_bytes(L, &text)) {
+    if (!read_text(L, option, &text)) {
         return false;
     }
-    while (option->choices[*member] != NULL && strcmp(option->choices[*member], text.bytes) != 0) {
+    while (option->choices[*member] != NULL && strcmp(option->choices[*member], text) != 0) {
         ++*member;
     }
-    return option->choices[*member] != NULL && strlen(text.bytes) == text.length;
+    return option->choices[*member] != NULL;
 }
 
 static bool read_value(lua_State *L, const struct rsc_option *option, void *target) {
@@ -128,24 +113,23 @@ static bool read_value(lua_State *L, const struct rsc_option *option, void *targ
     switch (option->type) {
     case RSC_OPTION_TEXT:
         return read_text(L, option, member);
-    case RSC_OPTION_BYTES:
-        return read_bytes(L, member);
     case RSC_OPTION_FLAG:
         return read_flag(L, member);
     case RSC_OPTION_COUNT:
         return read_count(L, option, member);
     case RSC_OPTION_SECONDS:
         return read_number(L, option, member);
-    case RSC_OPTION_CHOICE:
+    default:
         return read_choice(L, option, member);
-    case RSC_OPTION_OTHER:
-        break;
     }
-    return true;
 }
 
 void rsc_options_read(lua_State *L, int index, const char *kind, const struct rsc_option *options, size_t count,
                       void *target) {
+    if (lua_isnoneornil(L, index)) {
+        return;
+    }
+    luaL_checktype(L, index, LUA_TTABLE);
     for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2);
         size_t i = 0;
@@ -159,12 +143,4 @@ void rsc_options_read(lua_State *L, int index, const char *kind, const struct rs
             refuse_value(L, &options[i]);
         }
     }
-}
-
-uint64_t rsc_seconds_to_ns(double seconds) {
-    return (uint64_t)ceil(seconds * 1e9);
-}
-
-long rsc_seconds_to_ms(double seconds) {
-    return (long)ceil(seconds * 1e3);
 }

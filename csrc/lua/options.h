@@ -11,12 +11,10 @@
 
 enum rsc_option_type {
     RSC_OPTION_TEXT,    /* const char *, without NUL inside: least to most bytes, or any length if most is 0 */
-    RSC_OPTION_BYTES,   /* struct rsc_text: any bytes */
     RSC_OPTION_FLAG,    /* bool */
     RSC_OPTION_COUNT,   /* int64_t, least to most */
     RSC_OPTION_SECONDS, /* double, least to most */
     RSC_OPTION_CHOICE,  /* int, an index in `choices` */
-    RSC_OPTION_OTHER,   /* read by the caller */
 };
 
 struct rsc_option {
@@ -27,13 +25,10 @@ struct rsc_option {
     const char *const *choices; /* NULL-terminated */
 };
 
-/* Reads the table at the absolute stack index into `target`. `kind` goes into messages: "unknown <kind> option". An
- * absent option leaves its member as it is. Strings are borrowed from the table, which must outlive their use. */
+/* Reads the table, or nil, at the absolute stack index into `target`. `kind` goes into messages: "unknown <kind>
+ * option". An absent option leaves its member as it is. Strings are borrowed from the table, which must outlive their
+ * use. */
 void rsc_options_read(lua_State *L, int index, const char *kind, const struct rsc_option *options, size_t count,
                       void *target);
-
-/* Convert seconds, already checked to be in range. Both round up, so that a short wait never becomes zero. */
-uint64_t rsc_seconds_to_ns(double seconds);
-long rsc_seconds_to_ms(double seconds);
 
 #endif

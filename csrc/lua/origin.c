@@ -3,14 +3,6 @@
 #include "lua/loop.h"
 #include "lua/options.h"
 
-struct values {
-    const char *base_url, *proxy, *ca_file, *client_cert, *client_key, *unix_socket;
-    int64_t concurrency, max_body, max_headers;
-    double connect_timeout;
-    int http_version;
-    bool compression;
-};
-
 static const char *const http_versions[] = {
     [RSC_HTTP_AUTO] = "auto",
     [RSC_HTTP_1_1] = "1.1",
@@ -19,44 +11,30 @@ static const char *const http_versions[] = {
 };
 
 static const struct rsc_option options[] = {
-    {"base_url", RSC_OPTION_TEXT, offsetof(struct values, base_url), 0, 0, NULL},
-    {"concurrency", RSC_OPTION_COUNT, offsetof(struct values, concurrency), 1, RSC_CONCURRENCY_MAX, NULL},
-    {"connect_timeout", RSC_OPTION_SECONDS, offsetof(struct values, connect_timeout), 0.001, RSC_TIMEOUT_MAX, NULL},
-    {"max_body", RSC_OPTION_COUNT, offsetof(struct values, max_body), 0, RSC_BODY_MAX, NULL},
-    {"max_headers", RSC_OPTION_COUNT, offsetof(struct values, max_headers), 1, RSC_HEADERS_MAX, NULL},
-    {"http_version", RSC_OPTION_CHOICE, offsetof(struct values, http_version), 0, 0, http_versions},
-    {"compression", RSC_OPTION_FLAG, offsetof(struct values, compression), 0, 0, NULL},
-    {"proxy", RSC_OPTION_TEXT, offsetof(struct values, proxy), 0, 0, NULL},
-    {"ca_file", RSC_OPTION_TEXT, offsetof(struct values, ca_file), 0, 0, NULL},
-    {"client_cert", RSC_OPTION_TEXT, offsetof(struct values, client_cert), 0, 0, NULL},
-    {"client_key", RSC_OPTION_TEXT, offsetof(struct values, client_key), 0, 0, NULL},
-    {"unix_socket", RSC_OPTION_TEXT, offsetof(struct values, unix_socket), 0, 0, NULL},
+    {"base_url", RSC_OPTION_TEXT, offsetof(struct rsc_origin_options, base_url), 0, 0, NULL},
+    {"concurrency", RSC_OPTION_COUNT, offsetof(struct rsc_origin_options, concurrency), 1, RSC_CONCURRENCY_MAX, NULL},
+    {"connect_timeout", RSC_OPTION_SECONDS, offsetof(struct rsc_origin_options, connect_timeout), 0.001,
+     RSC_TIMEOUT_MAX, NULL},
+    {"max_body", RSC_OPTION_COUNT, offsetof(struct rsc_origin_options, max_body), 0, RSC_BODY_MAX, NULL},
+    {"max_headers", RSC_OPTION_COUNT, offsetof(struct rsc_origin_options, max_headers), 1, RSC_HEADERS_MAX, NULL},
+    {"http_version", RSC_OPTION_CHOICE, offsetof(struct rsc_origin_options, http_version), 0, 0, http_versions},
+    {"compression", RSC_OPTION_FLAG, offsetof(struct rsc_origin_options, compression), 0, 0, NULL},
+    {"proxy", RSC_OPTION_TEXT, offsetof(struct rsc_origin_options, proxy), 0, 0, NULL},
+    {"ca_file", RSC_OPTION_TEXT, offsetof(struct rsc_origin_options, ca_file), 0, 0, NULL},
+    {"client_cert", RSC_OPTION_TEXT, offsetof(struct rsc_origin_options, client_cert), 0, 0, NULL},
+    {"client_key", RSC_OPTION_TEXT, offsetof(struct rsc_origin_options, client_key), 0, 0, NULL},
+    {"unix_socket", RSC_OPTION_TEXT, offsetof(struct rsc_origin_options, unix_socket), 0, 0, NULL},
 };
 
 int rsc_origin_push_new(lua_State *L) {
     struct rsc_loop *loop = rsc_lua_check_loop(L);
     struct rsc_error error;
-    struct values values = {
+    struct rsc_origin_options given = {
         .concurrency = 32, .connect_timeout = 3, .max_body = 16 << 20, .max_headers = 64 << 10, .compression = true};
-    luaL_checktype(L, 2, LUA_TTABLE);
-    rsc_options_read(L, 2, "origin", options, sizeof options / sizeof *options, &values);
-    if (values.base_url == NULL) {
+    rsc_options_read(L, 2, "origin", options, sizeof options / sizeof *options, &given);
+    if (given.base_url == NULL) {
         return luaL_error(L, "base_url is required");
     }
-    struct rsc_origin_options given = {
-        .base_url = values.base_url,
-        .concurrency = (long)values.concurrency,
-        .connect_timeout = rsc_seconds_to_ms(values.connect_timeout),
-        .max_body = (size_t)values.max_body,
-        .max_headers = (size_t)values.max_headers,
-        .http_version = (enum rsc_http_version)values.http_version,
-        .compression = values.compression,
-        .proxy = values.proxy,
-        .ca_file = values.ca_file,
-        .client_cert = values.client_cert,
-        .client_key = values.client_key,
-        .unix_socket = values.unix_socket,
-    };
     struct rsc_origin_box *box = rsc_lua_new_object(L, sizeof *box, RSC_ORIGIN_TYPE);
     lua_createtable(L, 1, 0);
     lua_pushvalue(L, 1);

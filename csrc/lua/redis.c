@@ -12,16 +12,11 @@
 #define MAX_REPLY_LIMIT   ((double)((int64_t)1 << 30))
 #define STACK_NEEDED      8 /* slots for one level of a reply */
 
-struct values {
-    const char *host, *path;
-    int64_t port, max_reply;
-};
-
 static const struct rsc_option options[] = {
-    {"host", RSC_OPTION_TEXT, offsetof(struct values, host), 1, 255, NULL},
-    {"port", RSC_OPTION_COUNT, offsetof(struct values, port), 1, 65535, NULL},
-    {"path", RSC_OPTION_TEXT, offsetof(struct values, path), 1, 107, NULL},
-    {"max_reply", RSC_OPTION_COUNT, offsetof(struct values, max_reply), 1024, MAX_REPLY_LIMIT, NULL},
+    {"host", RSC_OPTION_TEXT, offsetof(struct rsc_redis_options, host), 1, 255, NULL},
+    {"port", RSC_OPTION_COUNT, offsetof(struct rsc_redis_options, port), 1, 65535, NULL},
+    {"path", RSC_OPTION_TEXT, offsetof(struct rsc_redis_options, path), 1, 107, NULL},
+    {"max_reply", RSC_OPTION_COUNT, offsetof(struct rsc_redis_options, max_reply), 1024, MAX_REPLY_LIMIT, NULL},
 };
 
 static const char *kind_of(const struct rsc_error *error) {
@@ -30,14 +25,9 @@ static const char *kind_of(const struct rsc_error *error) {
 
 /* core.redis{…}: a connection that is being made, or nil, a kind and a message. */
 static int redis_connect(lua_State *L) {
-    struct values values = {.host = "127.0.0.1", .port = 6379, .max_reply = DEFAULT_MAX_REPLY};
+    struct rsc_redis_options given = {.host = "127.0.0.1", .port = 6379, .max_reply = DEFAULT_MAX_REPLY};
     struct rsc_error error;
-    char port[16];
-    luaL_checktype(L, 1, LUA_TTABLE);
-    rsc_options_read(L, 1, "redis", options, sizeof options / sizeof *options, &values);
-    (void)snprintf(port, sizeof port, "%d", (int)values.port);
-    struct rsc_redis_options given = {
-        .host = values.host, .port = port, .path = values.path, .max_reply = (size_t)values.max_reply};
+    rsc_options_read(L, 1, "redis", options, sizeof options / sizeof *options, &given);
     struct rsc_redis_connection *connection = rsc_lua_new_object(L, sizeof *connection, CONNECTION_TYPE);
     connection->fd = -1;
     if (rsc_redis_open(connection, &given, &error) != RSC_OK) {

@@ -16,46 +16,28 @@ struct server_box {
 
 /* Creating a server */
 
-struct values {
-    const char *host;
-    int64_t port, max_body, max_headers, max_connections;
-    double idle_timeout;
-};
-
 static const struct rsc_option options[] = {
-    {"host", RSC_OPTION_TEXT, offsetof(struct values, host), 1, 255, NULL},
-    {"port", RSC_OPTION_COUNT, offsetof(struct values, port), 0, 65535, NULL},
-    {"max_body", RSC_OPTION_COUNT, offsetof(struct values, max_body), 0, (double)RSC_SERVER_MAX_BODY_LIMIT, NULL},
-    {"max_headers", RSC_OPTION_COUNT, offsetof(struct values, max_headers), (double)RSC_SERVER_MIN_HEADERS_LIMIT,
-     (double)RSC_SERVER_MAX_HEADERS_LIMIT, NULL},
-    {"max_connections", RSC_OPTION_COUNT, offsetof(struct values, max_connections), 1, RSC_SERVER_MAX_CONNECTIONS_LIMIT,
+    {"host", RSC_OPTION_TEXT, offsetof(struct rsc_server_options, host), 1, 255, NULL},
+    {"port", RSC_OPTION_COUNT, offsetof(struct rsc_server_options, port), 0, 65535, NULL},
+    {"max_body", RSC_OPTION_COUNT, offsetof(struct rsc_server_options, max_body), 0, (double)RSC_SERVER_MAX_BODY_LIMIT,
      NULL},
-    {"idle_timeout", RSC_OPTION_SECONDS, offsetof(struct values, idle_timeout), 0.001, RSC_SERVER_MAX_IDLE_TIMEOUT,
-     NULL},
+    {"max_headers", RSC_OPTION_COUNT, offsetof(struct rsc_server_options, max_headers),
+     (double)RSC_SERVER_MIN_HEADERS_LIMIT, (double)RSC_SERVER_MAX_HEADERS_LIMIT, NULL},
+    {"max_connections", RSC_OPTION_COUNT, offsetof(struct rsc_server_options, max_connections), 1,
+     RSC_SERVER_MAX_CONNECTIONS_LIMIT, NULL},
+    {"idle_timeout", RSC_OPTION_SECONDS, offsetof(struct rsc_server_options, idle_timeout), 0.001,
+     RSC_SERVER_MAX_IDLE_TIMEOUT, NULL},
 };
 
 static int module_new(lua_State *L) {
-    struct values values = {
+    struct rsc_server_options given = {
         .host = "127.0.0.1", .max_body = 1 << 20, .max_headers = 1 << 15, .max_connections = 1024, .idle_timeout = 60};
     struct rsc_error error;
-    if (!lua_isnoneornil(L, 1)) {
-        luaL_checktype(L, 1, LUA_TTABLE);
-        rsc_options_read(L, 1, "server", options, sizeof options / sizeof *options, &values);
-    }
-    struct rsc_server_options given = {
-        .host = values.host,
-        .port = (size_t)values.port,
-        .max_body = (size_t)values.max_body,
-        .max_headers = (size_t)values.max_headers,
-        .max_connections = (size_t)values.max_connections,
-        .idle_timeout = values.idle_timeout,
-    };
+    rsc_options_read(L, 1, "server", options, sizeof options / sizeof *options, &given);
     struct server_box *box = rsc_lua_new_object(L, sizeof *box, SERVER_TYPE);
     box->server = rsc_server_new(&given, &error);
     if (box->server == NULL) {
-        lua_pushnil(L);
-        lua_pushstring(L, error.message);
-        return 2;
+        return rsc_lua_push_error(L, &error);
     }
     return 1;
 }
@@ -112,9 +94,7 @@ static int server_step(lua_State *L) {
         luaL_argcheck(L, seconds >= 0, 2, "seconds from 0 on, or nil to wait, are needed");
     }
     if (rsc_server_step(server, seconds, &error) != RSC_OK) {
-        lua_pushnil(L);
-        lua_pushstring(L, error.message);
-        return 2;
+        return rsc_lua_push_error(L, &error);
     }
     lua_pushinteger(L, (lua_Integer)rsc_server_waiting(server));
     return 1;
@@ -129,12 +109,9 @@ static int server_stats(lua_State *L) {
     struct rsc_server_stats stats;
     rsc_server_stats(check_server(L), &stats);
     lua_createtable(L, 0, 3);
-    lua_pushinteger(L, (lua_Integer)stats.connections);
-    lua_setfield(L, -2, "connections");
-    lua_pushinteger(L, (lua_Integer)stats.waiting);
-    lua_setfield(L, -2, "waiting");
-    lua_pushinteger(L, (lua_Integer)stats.open);
-    lua_setfield(L, -2, "open");
+    rsc_lua_set_count(L, "connections", stats.connections);
+    rsc_lua_set_count(L, "waiting", stats.waiting);
+    rsc_lua_set_count(L, "open", stats.open);
     return 1;
 }
 
@@ -154,12 +131,12 @@ int luaopen_riskscreen_server(lua_State *L) {
         {"timeout", server_timeout}, {"step", server_step},     {"next", server_next},
         {"stats", server_stats},     {"close", server_close},   {NULL, NULL},
     };
+    static const luaL_Reg functions[] = {{"new", module_new}, {NULL, NULL}};
     luaL_checkversion(L);
     rsc_lua_new_type(L, SERVER_TYPE, methods, server_close);
     rsc_server_request_register(L);
 
     lua_newtable(L);
-    lua_pushcfunction(L, module_new);
-    lua_setfield(L, -2, "new");
+    rsc_lua_set_functions(L, functions);
     return 1;
 }

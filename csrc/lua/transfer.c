@@ -86,17 +86,10 @@ static double check_timeout(lua_State *L, int index) {
     return seconds;
 }
 
-static struct rsc_text check_text(lua_State *L, int index) {
-    struct rsc_text text = {NULL, 0};
-    luaL_checktype(L, index, LUA_TSTRING);
-    text.bytes = lua_tolstring(L, index, &text.length);
-    return text;
-}
-
 static struct rsc_request check_request(lua_State *L, const struct rsc_origin *origin) {
     struct rsc_request request = {
-        .method = check_text(L, METHOD),
-        .target = check_text(L, TARGET),
+        .method = rsc_lua_check_text(L, METHOD),
+        .target = rsc_lua_check_text(L, TARGET),
         .timeout = rsc_seconds_to_ns(check_timeout(L, TIMEOUT)),
         .connect_timeout = origin->connect_timeout,
         .has_body = !lua_isnil(L, BODY),
@@ -113,7 +106,7 @@ static struct rsc_request check_request(lua_State *L, const struct rsc_origin *o
         request.connect_timeout = rsc_seconds_to_ms(check_timeout(L, CONNECT_TIMEOUT));
     }
     if (request.has_body) {
-        request.body = check_text(L, BODY);
+        request.body = rsc_lua_check_text(L, BODY);
     }
     return request;
 }

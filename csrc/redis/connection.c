@@ -120,9 +120,11 @@ static int connect_path(struct rsc_redis_connection *connection, const char *pat
     return number == 0 ? RSC_OK : fail_by_errno(connection, "cannot connect", number);
 }
 
-static int connect_host(struct rsc_redis_connection *connection, const char *host, const char *port) {
+static int connect_host(struct rsc_redis_connection *connection, const char *host, int port) {
+    char service[16];
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV};
-    int status = getaddrinfo(host, port, &hints, &connection->addresses);
+    (void)snprintf(service, sizeof service, "%d", port);
+    int status = getaddrinfo(host, service, &hints, &connection->addresses);
     if (status != 0) {
         connection->addresses = NULL;
         return fail(connection, RSC_REDIS_NETWORK, gai_strerror(status));
@@ -135,13 +137,13 @@ int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_red
                    struct rsc_error *error) {
     connection->fd = -1;
     connection->forks = rsc_process_current();
-    connection->max_reply = options->max_reply;
-    rsc_buffer_init(&connection->in, 2 * options->max_reply + READS_MAX * READ_SIZE);
+    connection->max_reply = (size_t)options->max_reply;
+    rsc_buffer_init(&connection->in, 2 * connection->max_reply + READS_MAX * READ_SIZE);
     rsc_buffer_init(&connection->out, COMMANDS_LIMIT);
     connection->state = RSC_REDIS_CONNECTING;
     connection->is_open = true;
     int status = options->path != NULL ? connect_path(connection, options->path)
-                                       : connect_host(connection, options->host, options->port);
+                                       : connect_host(connection, options->host, (int)options->port);
     if (status != RSC_OK) {
         *error = connection->error;
         rsc_redis_close(connection);

@@ -24,9 +24,9 @@ enum {
 
 struct rsc_redis_options {
     const char *host; /* NULL with a path */
-    const char *port; /* decimal */
-    const char *path; /* of a Unix socket, or NULL */
-    size_t max_reply; /* bytes of memory that a reply may take */
+    int64_t port;
+    const char *path;  /* of a Unix socket, or NULL */
+    int64_t max_reply; /* bytes of memory that a reply may take */
 };
 
 struct rsc_redis_connection {

@@ -45,14 +45,14 @@ static int listen_on(const struct addrinfo *address, unsigned *port) {
     return -1;
 }
 
-static int open_listener(const char *host, size_t port, unsigned *bound_port, struct rsc_error *error) {
+static int open_listener(const char *host, int port, unsigned *bound_port, struct rsc_error *error) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     char service[16];
-    (void)snprintf(service, sizeof service, "%zu", port);
+    (void)snprintf(service, sizeof service, "%d", port);
     int status = getaddrinfo(host, service, &hints, &found);
     if (status != 0) {
-        (void)rsc_error_set(error, status, 0, "could not listen on %s:%zu (%s)", host, port,
+        (void)rsc_error_set(error, status, 0, "could not listen on %s:%d (%s)", host, port,
                             status == EAI_SYSTEM ? strerror(errno) : gai_strerror(status));
         return -1;
     }
@@ -61,7 +61,7 @@ static int open_listener(const char *host, size_t port, unsigned *bound_port, st
         fd = listen_on(address, bound_port);
     }
     if (fd < 0) {
-        (void)rsc_error_set(error, errno, 0, "could not listen on %s:%zu (%s)", host, port, strerror(errno));
+        (void)rsc_error_set(error, errno, 0, "could not listen on %s:%d (%s)", host, port, strerror(errno));
     }
     freeaddrinfo(found);
     return fd;
@@ -192,13 +192,13 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
     }
     server->last = -1;
     server->forks = rsc_process_current();
-    server->max_body = options->max_body;
-    server->max_connections = options->max_connections;
+    server->max_body = (size_t)options->max_body;
+    server->max_connections = (size_t)options->max_connections;
     rsc_link_init(&server->queue);
     rsc_link_init(&server->suspended);
     rsc_link_init(&server->unwatched);
     rsc_link_init(&server->timed);
-    int listener = open_listener(options->host, options->port, &server->port, error);
+    int listener = open_listener(options->host, (int)options->port, &server->port, error);
     if (listener < 0) {
         free(server);
         return NULL;

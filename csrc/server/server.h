@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -32,13 +33,13 @@ struct rsc_server;
 struct rsc_exchange;
 
 struct rsc_server_options {
-    const char *host;   /* name or address to listen on */
-    size_t port;        /* 0 for any free port */
-    size_t max_body;    /* a larger request body gets status 413 */
-    size_t max_headers; /* a larger request head gets status 431 or 414 */
+    const char *host;    /* name or address to listen on */
+    int64_t port;        /* 0 for any free port */
+    int64_t max_body;    /* a larger request body gets status 413 */
+    int64_t max_headers; /* a larger request head gets status 431 or 414 */
 
-    size_t max_connections; /* more clients wait in the listen queue */
-    double idle_timeout;    /* closes a connection without a request; rounded up to a whole second */
+    int64_t max_connections; /* more clients wait in the listen queue */
+    double idle_timeout;     /* closes a connection without a request; rounded up to a whole second */
 };
 
 struct rsc_server_stats {

@@ -127,7 +127,7 @@ static void with_server(void *serve_it(void *), const struct sockaddr *place, so
 
     struct rsc_origin_options options = {.base_url = url,
                                          .concurrency = local ? 1 : CONCURRENCY,
-                                         .connect_timeout = PATIENCE,
+                                         .connect_timeout = PATIENCE / 1000,
                                          .max_body = 5000,
                                          .max_headers = 1000,
                                          .unix_socket = local ? address.sun_path : NULL};
