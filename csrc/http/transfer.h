@@ -93,7 +93,7 @@ bool rsc_request_header_valid(struct rsc_text line);
 
 /* Starts or queues a transfer. Returns RSC_OK, RSC_ERROR_MEMORY, or RSC_ERROR_LIMIT for a request above a maximum. Any
  * other failure becomes the transfer's outcome. */
-int rsc_transfer_send(struct rsc_origin *origin, const struct rsc_request *request, struct rsc_transfer **transfer);
+int rsc_transfer_send(struct rsc_origin *origin, const struct rsc_request *request, struct rsc_transfer **made);
 
 /* Returns the body, which is valid as long as the transfer. NUL follows it. */
 struct rsc_text rsc_transfer_body(const struct rsc_transfer *transfer);

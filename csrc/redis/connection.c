@@ -138,7 +138,7 @@ int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_red
     connection->fd = -1;
     connection->forks = rsc_process_current();
     connection->max_reply = (size_t)options->max_reply;
-    rsc_buffer_init(&connection->in, 2 * connection->max_reply + READS_MAX * READ_SIZE);
+    rsc_buffer_init(&connection->in, 2 * connection->max_reply + (size_t)READS_MAX * READ_SIZE);
     rsc_buffer_init(&connection->out, COMMANDS_LIMIT);
     connection->state = RSC_REDIS_CONNECTING;
     connection->is_open = true;

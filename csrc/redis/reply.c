@@ -55,18 +55,18 @@ int rsc_redis_read(struct rsc_text bytes, size_t *at, struct rsc_redis_value *va
     }
     struct rsc_text rest = {line.bytes + 1, line.length - 1};
     size_t behind = *at + line.length + 2;
-    if (*line.bytes == '+' || *line.bytes == '-') {
-        value->type = *line.bytes == '+' ? RSC_REDIS_TEXT : RSC_REDIS_ERROR;
+    char kind = *line.bytes;
+    if (kind == '+' || kind == '-') {
+        value->type = kind == '+' ? RSC_REDIS_TEXT : RSC_REDIS_ERROR;
         value->text = rest;
-    } else if (memchr(":$*", *line.bytes, 3) == NULL || !read_number(rest, &value->number)) {
+    } else if ((kind != ':' && kind != '$' && kind != '*') || !read_number(rest, &value->number) ||
+               (kind != ':' && value->number < -1)) {
         return RSC_REDIS_MALFORMED;
-    } else if (*line.bytes == ':') {
+    } else if (kind == ':') {
         value->type = RSC_REDIS_INTEGER;
     } else if (value->number >= 0) {
-        value->type = *line.bytes == '$' ? RSC_REDIS_TEXT : RSC_REDIS_ARRAY;
-        status = *line.bytes == '$' ? read_text(bytes, &behind, value->number, &value->text) : RSC_OK;
-    } else if (value->number < -1) {
-        return RSC_REDIS_MALFORMED;
+        value->type = kind == '$' ? RSC_REDIS_TEXT : RSC_REDIS_ARRAY;
+        status = kind == '$' ? read_text(bytes, &behind, value->number, &value->text) : RSC_OK;
     }
     *at = status == RSC_OK ? behind : *at;
     return status;

@@ -183,10 +183,8 @@ function Transport:connect(address)
   if not raw then
     return nil, failed(kind, message, false)
   end
-  local connection = setmetatable(
-    { core = raw, exchanges = {}, first = 1, last = 0, replied = 0, changed = tasks.signal() },
-    Connection
-  )
+  local connection =
+    setmetatable({ core = raw, exchanges = {}, first = 1, last = 0, replied = 0, changed = tasks.signal() }, Connection)
   watch(connection)
   local hold = tasks.hold(connection)
   wait_until_open(connection, settings.connect_timeout)
