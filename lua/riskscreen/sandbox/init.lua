@@ -26,7 +26,7 @@ local M = {
   scenarios = scenarios,
 }
 
-local is_service_setting = tables.set(tables.pluck(settings.service, "name"))
+local SERVICE_SETTINGS = tables.pluck(settings.service, "name")
 
 local function new_service(options, level)
   local checked, message = settings.check(options)
@@ -43,17 +43,14 @@ local function split(options, level)
   elseif tables.inherits(options) then
     error("the table " .. tables.INHERITS, level + 1)
   end
-  local of_service, rest, given = {}, {}, options.service
-  for name, value in pairs(options) do
-    if is_service_setting[name] and not (name == "clock" and given) then
-      of_service[name] = value
-    elseif name ~= "service" then
-      rest[name] = value
-    end
-  end
+  local given = options.service
+  local of_service = tables.pick(options, SERVICE_SETTINGS)
+  local rest = tables.without(options, "service", tables.unpack(SERVICE_SETTINGS))
   if not given then
     return new_service(of_service, level + 1), rest
-  elseif not service.is(given) then
+  end
+  of_service.clock = nil -- the client has a clock, too
+  if not service.is(given) then
     error("service must be made by sandbox.new (got a " .. type(given) .. ")", level + 1)
   elseif next(of_service) then
     error("the given service has its own settings (got '" .. next(of_service) .. "')", level + 1)
