@@ -26,15 +26,12 @@ local function address_check(value)
   return value
 end
 
+local ADDRESS_CHECK = "How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. "
+  .. "By default `checksum`, and `format` for the calls of `client.kya`."
+
 -- How addresses are checked before anything is sent.
 ---@type riskscreen.Option
-M.address_check = build.checked(
-  "address_check",
-  "string|boolean",
-  address_check,
-  "How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default "
-    .. "`checksum`, and `format` for the calls of `client.kya`."
-)
+M.address_check = build.checked("address_check", "string|boolean", address_check, ADDRESS_CHECK)
 
 local NAME = build.forms.name
 
@@ -85,12 +82,11 @@ local function networks(value)
   return tables.copy(value)
 end
 
+local NETWORK =
+  "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
+
 local extensions = {
-  build.dictionary(
-    "network",
-    networks,
-    "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
-  ),
+  build.dictionary("network", networks, NETWORK),
   build.checked("risk_level", "table", names, "Values of riskLevel."),
   build.checked("risk_type", "table", names, "Values of riskType."),
   build.checked("risk_source", "table", names, "Values of riskSource."),
@@ -127,14 +123,26 @@ local function runtime(value)
   return copy
 end
 
+local BASE_URL = "URL of the service: https, or http to this machine. Required unless `transport` is given."
+local PROXY = "URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read."
+local ENDPOINTS = "Method and path (and envelope) of operations by name, such as kyt_result = { method = 'GET', path = "
+  .. "'/…/{requestId}' }: for operations whose path is not published."
+local EXTEND = "Values that the service has added to its enumerations, for requests and for decisions of this client."
+local USAGE_PARAMETERS = "Names on the wire of the usage query's parameters, which the interface does not publish."
+local TRANSACTION_PARAMETERS =
+  "Name on the wire of a transaction's `custom_id`, which the interface shows in results alone."
+local TRANSPORT = "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure. What it "
+  .. "raises fails the call."
+local IDENTITY =
+  "Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name."
+local ACCOUNT = "Name of your account at the service, the same after the key is replaced. Required beside `store` and "
+  .. "a queue, and wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its "
+  .. "own name."
+local JOURNAL = "The record of the decisions of `screen` and `screen_all`."
+
 ---@type riskscreen.Option[]
 M.options = tables.concat({
-  build.checked(
-    "base_url",
-    "string",
-    http.base_url,
-    "URL of the service: https, or http to this machine. Required unless `transport` is given."
-  ),
+  build.checked("base_url", "string", http.base_url, BASE_URL),
   build.required(
     build.checked(
       "access_key",
@@ -153,56 +161,18 @@ M.options = tables.concat({
   build.checked("user_agent", "string", http.user_agent, "The client's name; by default riskscreen and its version."),
   build.choice("http_version", { "auto", "1.1", "2" }, "auto", "HTTP version; auto takes 2 where TLS offers it."),
   build.flag("compression", true, "Whether compressed answers are accepted."),
-  build.checked(
-    "proxy",
-    "string",
-    http.proxy,
-    "URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read."
-  ),
+  build.checked("proxy", "string", http.proxy, PROXY),
   build.text("ca_file", build.forms.file, "PEM file of the trusted authorities."),
   build.text("client_cert", build.forms.file, "PEM file of the client's certificate."),
   build.text("client_key", build.forms.file, "PEM file of that certificate's key, which needs no pass phrase."),
   build.text("unix_socket", build.forms.file, "Unix-domain socket to connect to."),
-  build.group(
-    "endpoints",
-    http.endpoints,
-    "Method and path (and envelope) of operations by name, such as "
-      .. "kyt_result = { method = 'GET', path = '/…/{requestId}' }: for operations whose path is not published.",
-    {}
-  ),
-  build.group(
-    "extend",
-    extensions,
-    "Values that the service has added to its enumerations, for requests and for decisions of this client."
-  ),
-  build.group(
-    "usage_parameters",
-    usage_parameters,
-    "Names on the wire of the usage query's parameters, which the interface does not publish.",
-    {}
-  ),
-  build.group(
-    "transaction_parameters",
-    transaction_parameters,
-    "Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.",
-    {}
-  ),
-  build.callback(
-    "transport",
-    "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure. What it raises "
-      .. "fails the call."
-  ),
-  build.text(
-    "identity",
-    NAME,
-    "Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name."
-  ),
-  build.text(
-    "account",
-    NAME,
-    "Name of your account at the service, the same after the key is replaced. Required beside `store` and a queue, and "
-      .. "wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its own name."
-  ),
+  build.group("endpoints", http.endpoints, ENDPOINTS, {}),
+  build.group("extend", extensions, EXTEND),
+  build.group("usage_parameters", usage_parameters, USAGE_PARAMETERS, {}),
+  build.group("transaction_parameters", transaction_parameters, TRANSACTION_PARAMETERS, {}),
+  build.callback("transport", TRANSPORT),
+  build.text("identity", NAME, IDENTITY),
+  build.text("account", NAME, ACCOUNT),
   M.policy,
   M.address_check,
   lists.option,
@@ -210,12 +180,7 @@ M.options = tables.concat({
   build.checked("random", "function", function(value)
     return require("riskscreen.util.guard").number("random", value, random.jitter(), 0, 1)
   end, "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
-  build.object(
-    "journal",
-    "riskscreen.Journal",
-    "riskscreen.journal.file or .store",
-    "The record of the decisions of `screen` and `screen_all`."
-  ),
+  build.object("journal", "riskscreen.Journal", "riskscreen.journal.file or .store", JOURNAL),
   {
     name = "runtime",
     type = "table",

@@ -37,45 +37,27 @@ local polling = {
 
 local M = {}
 
+local FINAL_STATUSES = "Values of `status` that make a transaction's result final; by default 1003 alone."
+
 ---The entry of an option for final statuses.
 ---@type riskscreen.Option
-M.final_statuses = build.checked(
-  "final_statuses",
-  "table",
-  statuses,
-  "Values of `status` that make a transaction's result final; by default 1003 alone.",
-  { SHOWN_STATUS }
-)
+M.final_statuses = build.checked("final_statuses", "table", statuses, FINAL_STATUSES, { SHOWN_STATUS })
+
+local POLLING = "When the client polls for a transaction's result, if `endpoints.kyt_result` is set: `first`, "
+  .. "`growth`, `jitter`, `ceiling`, `deadline`."
+local PENDING_STATUSES_TEXT = "Values of `status` under which the wait for a result goes on; by default 1000, 1001 and "
+  .. "1002. A result without a status is pending, too. Any other status ends the wait with an error."
+local IMMEDIATE_RESULTS =
+  "Whether the answer to a submission is the result itself. Then `screen` needs no source of later results."
+local STORE = "Store that keeps submitted transactions, so that a program that starts again submits none twice."
 
 ---@type riskscreen.Option[]
 M.client = {
-  build.group(
-    "polling",
-    polling,
-    "When the client polls for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, "
-      .. "`ceiling`, `deadline`.",
-    {}
-  ),
+  build.group("polling", polling, POLLING, {}),
   M.final_statuses,
-  build.checked(
-    "pending_statuses",
-    "table",
-    statuses,
-    "Values of `status` under which the wait for a result goes on; by default 1000, 1001 and 1002. A result without a "
-      .. "status is pending, too. Any other status ends the wait with an error.",
-    PENDING_STATUSES
-  ),
-  build.flag(
-    "immediate_results",
-    false,
-    "Whether the answer to a submission is the result itself. Then `screen` needs no source of later results."
-  ),
-  build.object(
-    "store",
-    "riskscreen.Store",
-    "riskscreen.store.sqlite or .memory",
-    "Store that keeps submitted transactions, so that a program that starts again submits none twice."
-  ),
+  build.checked("pending_statuses", "table", statuses, PENDING_STATUSES_TEXT, PENDING_STATUSES),
+  build.flag("immediate_results", false, IMMEDIATE_RESULTS),
+  build.object("store", "riskscreen.Store", "riskscreen.store.sqlite or .memory", STORE),
   build.checked("inbox", "table", inbox, "Inbox whose webhooks bring results, made by `riskscreen.webhook.inbox`."),
 }
 

@@ -18,38 +18,21 @@ local function given_paths(value)
   return paths(value, 1)
 end
 
-local max_shrink = build.number(
-  "max_shrink",
-  "share",
-  0.5,
-  0,
-  1,
-  "The share of its entries that a deny list may lose at once. A file that has lost more is not taken."
-)
+local MAX_SHRINK = "The share of its entries that a deny list may lose at once. A file that has lost more is not taken."
+
+local max_shrink = build.number("max_shrink", "share", 0.5, 0, 1, MAX_SHRINK)
+
+local DENY = "Files of addresses that are blocked without a call: compiled, CSV, JSON or plain lists."
+local ALLOW_WITHOUT_CALL = "true: an address on an allow list passes without a call, and the decision is `degraded`. "
+  .. "Otherwise the service is asked, and the entry is one more reason."
+local MAX_AGE = "Age from which on a list is stale. A stale deny list still blocks, with a warning; a stale allow list "
+  .. "does not count."
 
 local fields = {
-  build.checked(
-    "deny",
-    "table|string",
-    paths,
-    "Files of addresses that are blocked without a call: compiled, CSV, JSON or plain lists.",
-    {}
-  ),
+  build.checked("deny", "table|string", paths, DENY, {}),
   build.checked("allow", "table|string", paths, "Files of addresses that are allowed, in the same formats.", {}),
-  build.flag(
-    "allow_without_call",
-    false,
-    "true: an address on an allow list passes without a call, and the decision is `degraded`. Otherwise the service is "
-      .. "asked, and the entry is one more reason."
-  ),
-  build.seconds(
-    "max_age",
-    nil,
-    "Age from which on a list is stale. A stale deny list still blocks, with a warning; a stale allow list does not "
-      .. "count.",
-    1,
-    LONGEST_AGE
-  ),
+  build.flag("allow_without_call", false, ALLOW_WITHOUT_CALL),
+  build.seconds("max_age", nil, MAX_AGE, 1, LONGEST_AGE),
   max_shrink,
   build.seconds("interval", 10, "Time between two looks at whether a file has changed.", 0.1),
   build.notice("on_problem", "Called with a message about a list that is stale, invalid in part, or not loaded."),

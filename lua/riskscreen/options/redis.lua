@@ -83,16 +83,14 @@ local function prefix(value)
   return value
 end
 
+local URL_TEXT = "`redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` "
+  .. "the host is not used. In a password `@` is `%40`."
+local PREFIX =
+  "Beginning of all keys, which other programs must not use. Keys have it in braces: one hash slot of a Cluster."
+
 ---@type riskscreen.Option[]
 return {
-  build.checked(
-    "url",
-    "string",
-    url,
-    "`redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the "
-      .. "host is not used. In a password `@` is `%40`.",
-    url "redis://127.0.0.1:6379"
-  ),
+  build.checked("url", "string", url, URL_TEXT, url "redis://127.0.0.1:6379"),
   build.text("username", NOT_EMPTY, "User of Redis' ACL; by default the one of the URL."),
   password "The password, or a function that returns it before each connection; by default the one of the URL.",
   build.seconds("timeout", 1, "Time limit of a command, without connecting."),
@@ -104,13 +102,7 @@ return {
     build.text("username", NOT_EMPTY, "User of the Sentinels' ACL."),
     password "Password of the Sentinels.",
   }, "The Sentinels to ask for the master."),
-  build.checked(
-    "prefix",
-    "string",
-    prefix,
-    "Beginning of all keys, which other programs must not use. Keys have it in braces: one hash slot of a Cluster.",
-    "riskscreen"
-  ),
+  build.checked("prefix", "string", prefix, PREFIX, "riskscreen"),
   build.count("max_reply", "bytes", 64 * MIB, 1024, 1024 * MIB, "Memory that one reply may take."),
   build.count("pool_size", "connections", 32, 1, 1024, "Idle connections of each worker that nginx keeps."),
   build.seconds("keepalive", 60, "How long nginx keeps an idle connection."),

@@ -32,44 +32,29 @@ local function without_defaults(specs)
   return bare
 end
 
+local AWAY = "What calls do while Redis cannot be reached: `stop`: they fail. `share`: this program uses its `share`."
+local SHARE = "The part for this program alone while Redis cannot be reached: 0.1 where there are ten of them."
+
 -- One limit for all programs and machines that name it.
 local shared_limit = {
   build.required(
     build.object("redis", "riskscreen.Redis", "riskscreen.redis.new", "The client of the Redis that keeps the limit.")
   ),
   build.text("name", build.forms.not_empty, "Name of the limit; by default that of `shared_as`."),
-  build.choice(
-    "away",
-    { "stop", "share" },
-    "stop",
-    "What calls do while Redis cannot be reached: `stop`: they fail. `share`: this program uses its `share`."
-  ),
-  build.number(
-    "share",
-    "of the rate and of what is left of the day",
-    nil,
-    0.000001,
-    1,
-    "The part for this program alone while Redis cannot be reached: 0.1 where there are ten of them."
-  ),
+  build.choice("away", { "stop", "share" }, "stop", AWAY),
+  build.number("share", "of the rate and of what is left of the day", nil, 0.000001, 1, SHARE),
 }
+
+local COST = "What a request counts for in `rate`, `burst` and `daily`, by the operation's name: a number, or { "
+  .. "request = …, item = … } for a request with many items; by default 1."
+local SHARED = "One limit for several machines, in Redis: `rate`, `burst` and `daily` hold for all."
 
 local rate_limit = {
   build.required(build.number("rate", "requests a second", nil, 0.001, MAX_COUNT, "Requests a second on average.")),
   build.number("burst", "requests", nil, 1, MAX_COUNT, "Maximum at once; by default the requests of a second."),
   build.number("daily", "requests", nil, 1, MAX_DAILY, "Maximum in a day (UTC); then calls fail until the next one."),
-  build.dictionary(
-    "cost",
-    cost.check,
-    "What a request counts for in `rate`, `burst` and `daily`, by the operation's name: a number, or "
-      .. "{ request = …, item = … } for a request with many items; by default 1.",
-    {}
-  ),
-  build.group(
-    "shared",
-    shared_limit,
-    "One limit for several machines, in Redis: `rate`, `burst` and `daily` hold for all."
-  ),
+  build.dictionary("cost", cost.check, COST, {}),
+  build.group("shared", shared_limit, SHARED),
 }
 
 local breaker = {
@@ -88,14 +73,10 @@ local function hedge_delay(value)
   return nil, ("must be seconds, or 'p95' (got %s)"):format(text.show(value))
 end
 
+local DELAY = "Seconds after which an answer is late; p95: the 95th percentile of the operation's recent answers."
+
 local hedge = {
-  build.checked(
-    "delay",
-    "number|string",
-    hedge_delay,
-    "Seconds after which an answer is late; p95: the 95th percentile of the operation's recent answers.",
-    "p95"
-  ),
+  build.checked("delay", "number|string", hedge_delay, DELAY, "p95"),
 }
 
 local hooks = {
@@ -129,40 +110,33 @@ local M = {
   priorities = { "high", "normal", "low" },
 }
 
+local BREAKER =
+  "When a failing service gets no requests for a while; true: with the defaults. Inside nginx it is on by default."
+local SHARED_AS =
+  "Name of the shared state; clients with the same name share it. By default clients of one service and account do."
+
 ---@type riskscreen.Option[]
 M.client = {
   build.switch("retry", client_retry, true, "When a failed request is sent again; false: never."),
   build.group("rate_limit", rate_limit, "The token bucket at which calls wait for their turn."),
-  build.switch(
-    "breaker",
-    breaker,
-    nil,
-    "When a failing service gets no requests for a while; true: with the defaults. Inside nginx it is on by default."
-  ),
+  build.switch("breaker", breaker, nil, BREAKER),
   build.switch("hedge", hedge, false, "When a late lookup is sent a second time; true: with the defaults."),
   {
     name = "shared_dict",
     type = "string",
     doc = "Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.",
   },
-  build.text(
-    "shared_as",
-    build.forms.not_empty,
-    "Name of the shared state; clients with the same name share it. By default clients of one service and account do."
-  ),
+  build.text("shared_as", build.forms.not_empty, SHARED_AS),
   build.group("on", hooks, "Hooks: functions that get a description of what happens to a call."),
 }
+
+local TRACEPARENT_TEXT = "The trace of the call in the form of W3C Trace Context, passed on to the service unchanged."
 
 ---@type riskscreen.Option[]
 M.call = {
   build.switch("retry", without_defaults(call_retry), nil, "This call's settings; the client's hold for the others."),
   build.choice("priority", M.priorities, nil, "The call's turn under `rate_limit`; by default normal."),
-  build.checked(
-    "traceparent",
-    "string",
-    traceparent,
-    "The trace of the call in the form of W3C Trace Context, passed on to the service unchanged."
-  ),
+  build.checked("traceparent", "string", traceparent, TRACEPARENT_TEXT),
 }
 
 local function switched(fields, value)

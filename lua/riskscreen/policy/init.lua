@@ -48,15 +48,15 @@ end
 ---@field not_offered? "unknown"|"skip"
 ---@field lifting table<string, true> lower case
 
+local EXTEND = "Values that the service has added to its enumerations, and categories that no rule names."
+local NOT_OFFERED = "The meaning of a rule where the service does not offer a lookup that it needs: it is "
+  .. "undetermined, or skipped. A rule's own `not_offered` goes before. Without either, such a rule is refused."
+local LIFTING = "Values of a freeze event's `type` or `event` that lift earlier freezes of the same token."
+
 ---@type riskscreen.Option[]
 local policy_options = {
   rule.option(default_rules, "The rules, in the order in which they are tried."),
-  build.group(
-    "extend",
-    { texts "level", texts "type", texts "source", texts "category" },
-    "Values that the service has added to its enumerations, and categories that no rule names.",
-    {}
-  ),
+  build.group("extend", { texts "level", texts "type", texts "source", texts "category" }, EXTEND, {}),
   {
     name = "provider",
     type = "string",
@@ -66,20 +66,8 @@ local policy_options = {
   absent("absent_risks", "a risk assessment or a counterparty without `risks`"),
   absent("absent_opponents", "an answer about counterparties without `opponents`"),
   absent("absent_freeze_events", "an answer about freeze events without `data`"),
-  build.choice(
-    "not_offered",
-    { "unknown", "skip" },
-    nil,
-    "The meaning of a rule where the service does not offer a lookup that it needs: it is undetermined, or skipped. "
-      .. "A rule's own `not_offered` goes before. Without either, such a rule is refused."
-  ),
-  build.checked(
-    "lifting",
-    "string|table",
-    lower_case_set,
-    "Values of a freeze event's `type` or `event` that lift earlier freezes of the same token.",
-    {}
-  ),
+  build.choice("not_offered", { "unknown", "skip" }, nil, NOT_OFFERED),
+  build.checked("lifting", "string|table", lower_case_set, LIFTING, {}),
 }
 
 ---@class riskscreen.Policy

@@ -107,6 +107,10 @@ local score_conditions = {
 
 local texts = conditions.texts_option
 
+local ABSENT_SCORE = "'none': a result with `risks` and without `maxScore` and `dirData` is decided by its risks alone."
+local RISKS = "Decides about the risks of every result. Without it the default policy for addresses decides about "
+  .. "those of a result that has some."
+
 ---@type riskscreen.Option[]
 local policy_options = {
   rule.option(
@@ -120,19 +124,8 @@ local policy_options = {
     "Directions that the service has added to `dirData`, and strategies and details that no rule names.",
     {}
   ),
-  build.choice(
-    "absent_score",
-    { "unknown", "none" },
-    "unknown",
-    "'none': a result with `risks` and without `maxScore` and `dirData` is decided by its risks alone."
-  ),
-  build.object(
-    "risks",
-    "riskscreen.Policy",
-    "riskscreen.policy",
-    "Decides about the risks of every result. Without it the default policy for addresses decides about those of a "
-      .. "result that has some."
-  ),
+  build.choice("absent_score", { "unknown", "none" }, "unknown", ABSENT_SCORE),
+  build.object("risks", "riskscreen.Policy", "riskscreen.policy", RISKS),
 }
 
 ---@class riskscreen.ScorePolicy

@@ -102,48 +102,27 @@ end
 
 local M = {}
 
+local ACCOUNTS = "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; by default "
+  .. "sandbox-key, with empty lists, and sandbox-lists-key, with filled ones."
+local ANSWERS =
+  "Answers by address, each with `level`, `type`, `source` and `category`, or without any for an address without risks"
+local CREDITS =
+  "The cost of a call: one number, or numbers or { request = …, item = … } by operation; by default 1."
+local KYT_RESULTS = "Whether the answer to a submission is a requestId or the result itself, with `risks`."
+local PROFILE =
+  "What this service does where the interface leaves it open, by the names of `riskscreen doctor --assumptions`"
+
 ---@type riskscreen.Option[]
 M.service = {
-  build.map(
-    "accounts",
-    build.group("account", account_settings, "An account."),
-    "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; "
-      .. "by default sandbox-key, with empty lists, and sandbox-lists-key, with filled ones."
-  ),
-  or_file(
-    build.map(
-      "answers",
-      answer,
-      "Answers by address, each with `level`, `type`, `source` and `category`, or without any for an address without "
-        .. "risks",
-      {},
-      by_canonical_address
-    )
-  ),
+  build.map("accounts", build.group("account", account_settings, "An account."), ACCOUNTS),
+  or_file(build.map("answers", answer, ANSWERS, {}, by_canonical_address)),
   build.clock("Returns seconds since the Unix epoch; by default the time of day.", os.time),
-  build.checked(
-    "credits",
-    "number|table",
-    check_credits,
-    "The cost of a call: one number, or numbers or { request = …, item = … } by operation; by default 1.",
-    { every = DEFAULT_CREDITS, by_operation = {} }
-  ),
+  build.checked("credits", "number|table", check_credits, CREDITS, { every = DEFAULT_CREDITS, by_operation = {} }),
   build.seconds("kyt_delay", 2, "The time for which a transaction task is pending.", 0),
-  build.choice(
-    "kyt_results",
-    { "later", "at_once" },
-    "later",
-    "Whether the answer to a submission is a requestId or the result itself, with `risks`."
-  ),
+  build.choice("kyt_results", { "later", "at_once" }, "later", KYT_RESULTS),
   webhooks.setting,
   build.list("faults", faults.option, "Faults, as `service:fault` takes them.", {}),
-  or_file(
-    build.group(
-      "profile",
-      assumptions.options,
-      "What this service does where the interface leaves it open, by the names of `riskscreen doctor --assumptions`"
-    )
-  ),
+  or_file(build.group("profile", assumptions.options, PROFILE)),
   build.count("log_size", "requests", 1000, 0, MOST, "The number of requests that the service remembers."),
 }
 
