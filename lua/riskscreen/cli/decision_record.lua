@@ -13,15 +13,18 @@ local text = require "riskscreen.util.text"
 
 local M = {}
 
--- `network` and `policy` belong to the configuration.
----@type riskscreen.cli.Option[]
-M.options = option_of.pick(screen.options, { "include", "timeout", "address_check", "priority" })
-M.options[1] = tables.merge(M.options[1], {
+local include = option_of.pick(screen.options, { "include" })[1]
+
+M.include = tables.merge(include, {
   list = true,
   argument = "LOOKUPS",
   completes = lookups.names,
-  doc = ("%s One or several of %s."):format(M.options[1].doc, table.concat(lookups.names, ", ")),
+  doc = ("%s One or several of %s."):format(include.doc, table.concat(lookups.names, ", ")),
 })
+
+-- `network` and `policy` belong to the configuration.
+---@type riskscreen.cli.Option[]
+M.options = tables.concat({ M.include }, option_of.pick(screen.options, { "timeout", "address_check", "priority" }))
 
 M.concurrency = tables.merge(option_of.pick(options.map, { "concurrency" })[1], { doc = "Addresses at a time." })
 

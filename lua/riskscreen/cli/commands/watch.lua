@@ -12,8 +12,6 @@ local store = require "riskscreen.store"
 local tables = require "riskscreen.util.tables"
 local watches = require "riskscreen.watch"
 
-local picked = option_of.pick(watches.options, { "rate", "daily_cap", "name" })
-
 -- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE. The status
 -- is written to a file: Lua 5.1 and LuaJIT do not report how the program of a pipe has ended.
 local DRAINED = "(%s\n) ; echo $? >'%s' ; cat >/dev/null"
@@ -132,15 +130,12 @@ return {
     tables.merge(build.checked("every", "string", option_of.duration, EVERY), { argument = "TIME" }),
     build.flag("once", nil, "One cycle, as fast as --rate allows, for cron or a timer."),
     build.flag("test", nil, "Send one test change to --command and --webhook, and end."),
-    picked[1],
-    picked[2],
-    decision_record.options[1],
+    decision_record.include,
     option_of.text("state", "PATH", "The state file; by default FILE.watch.db."),
     option_of.text("command", nil, "A shell command that gets each change as its standard input."),
     option_of.text("webhook", "URL", "Where each change is posted, signed."),
     option_of.text("webhook_secret_file", "PATH", "A file with the key of the signature."),
-    picked[3],
-  }, inputs.options),
+  }, option_of.pick(watches.options, { "rate", "daily_cap", "name" }), inputs.options),
   examples = {
     { line = "watch --file customers.csv -n eth --every 6h", what = "Until it is interrupted" },
     { line = "watch --test --webhook https://example.com/changes", what = "Try a receiver" },

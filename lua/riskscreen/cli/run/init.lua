@@ -436,7 +436,6 @@ function M.run(context)
     end
   else
     run.out, run.state = results.stream(context:stream()), states.open()
-    run.state:begin {}
     run.progress, run.answers = run.state.progress, run.state.answers
     run.out:write(run:header())
   end

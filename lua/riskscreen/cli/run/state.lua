@@ -1,7 +1,7 @@
 -- The state of a run over a file, in SQLite beside the output. An answer is in the state before anything else is done
 -- with it. The output is written from there in the order of the input. Whenever the output is on the disk, the state
 -- gets its length. After a crash the output is cut to that length. The answers behind it are still in the state.
--- The state of a run that writes to stdout is in memory.
+-- Nothing is kept of a run that writes to stdout.
 
 local encode = require("riskscreen.cli.output").json
 local json = require "riskscreen.json"
@@ -32,8 +32,8 @@ local store = require "riskscreen.store"
 ---@class riskscreen.cli.State
 ---@field progress? riskscreen.cli.Progress none before the first run
 ---@field answers table<integer, riskscreen.cli.Answer> by the row's number: answers that are not in the output
----@field private quick riskscreen.Store its changes outlast the process
----@field private durable riskscreen.Store its changes outlast a power cut; they include those made by `quick`
+---@field private quick? riskscreen.Store its changes outlast the process
+---@field private durable? riskscreen.Store its changes outlast a power cut; they include those made by `quick`
 ---@field private unsaved integer[] numbers of answers that are in memory only
 ---@field private written integer the last row whose answer is in the output
 local State = {}
@@ -41,9 +41,12 @@ State.__index = State
 
 local KEY = "%015d" -- of an answer, by the row's number
 
--- Makes changes in one of the stores.
+-- Makes changes in one of the stores. A run that writes to stdout has none.
 local function commit(self, kept, changes)
-  local made, err = kept:batch(changes)
+  local made, err = not kept, nil
+  if kept then
+    made, err = kept:batch(changes)
+  end
   if not made then
     local advice = "The run stops. Mend the cause and go on with --resume: no recorded answer is lost."
     status.fail(status.unknown, ("the state %s cannot be written: %s. %s"):format(self.path, tostring(err), advice))
@@ -51,9 +54,6 @@ local function commit(self, kept, changes)
 end
 
 local function open(path, synchronous)
-  if not path then
-    return store.memory()
-  end
   local opened, err = store.sqlite { path = path, synchronous = synchronous }
   if not opened then
     local is_misuse = type(err) == "table" and (err.reason == "newer" or err.reason == "foreign")
@@ -74,6 +74,10 @@ end
 ---@return riskscreen.cli.State
 function M.open(path)
   local self = setmetatable({ path = path, answers = {}, unsaved = {}, written = 0 }, State)
+  if not path then
+    self.progress = new_progress()
+    return self
+  end
   self.quick = open(path, "normal")
   local _, err = self.quick:lock "run"
   if err then
@@ -81,7 +85,7 @@ function M.open(path)
     local message = ("another run is using %s: wait for its end, or end it (%s)"):format(path, tostring(err))
     status.misuse(message)
   end
-  self.durable = path and open(path, "full") or self.quick
+  self.durable = open(path, "full")
   local written = self.quick:space("run"):get "progress"
   self.progress = written and json.decode(written)
   self.written = self.progress and self.progress.position or 0
@@ -117,7 +121,7 @@ end
 ---@param answer riskscreen.cli.Answer
 function State:take(number, answer)
   self.answers[number] = answer
-  if not answer.failed then
+  if self.quick and not answer.failed then
     self.unsaved[#self.unsaved + 1] = number
   end
 end
@@ -160,8 +164,10 @@ end
 
 ---Closes the state and its lock.
 function State:close()
-  self.durable:close()
-  self.quick:close()
+  if self.quick then
+    self.durable:close()
+    self.quick:close()
+  end
 end
 
 return M

@@ -99,9 +99,8 @@ function drawDetails() {
     if (dialog.open) dialog.close();
     return;
   }
-  const action = textOf(row[ACTION]);
   byId("details-title").replaceChildren(
-    make("span", { class: `verdict ${action}` }, icon(action), NAMES[action]), " ",
+    verdict(textOf(row[ACTION])), " ",
     make("bdi", { class: "mono" }, shown(row[ADDRESS]) || "(no address)"));
   const facts = make("dl", {}, ...factsOf(row).flatMap(([name, value]) =>
     [make("dt", {}, shown(name)), make("dd", {}, make("bdi", {}, shown(value)))]));

@@ -4,14 +4,22 @@ const PAGE = 100;
 const MAX_PRINTED = 1000;
 
 const compareTexts = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+const verdict = (action) => make("span", { class: `verdict ${action}` }, icon(action), NAMES[action]);
+const filterLink = (key, value, name) =>
+  value === 0 ? "" : make("a", { href: link({ [key]: textOf(value) }), ...name }, shown(textOf(value)));
+
+// The columns: by which value they are sorted, and what stands in a row's cell.
 const columns = [
-  { key: "action", title: "Verdict", of: (row) => actionIndex.get(row[ACTION]) },
-  { key: "address", title: "Address", of: (row) => row[ADDRESS], compare: compareTexts },
-  { key: "network", title: "Network", of: (row) => rankOf(row[NETWORK]) },
-  { key: "level", title: "Risk", of: (row) => levelRank(row[LEVEL]) },
-  { key: "entity", title: "Entity", of: (row) => (row[ENTITY] === 0 ? Infinity : rankOf(row[ENTITY])) },
-  { key: "time", title: "Time (UTC)", of: (row) => row[TIME] ?? Infinity },
-  { key: "reasons", title: "Reasons", of: (row) => rankOf(row[REASONS]) },
+  { key: "action", title: "Verdict", of: (row) => actionIndex.get(row[ACTION]), cell: (row) => [verdict(textOf(row[ACTION]))] },
+  { key: "address", title: "Address", of: (row) => row[ADDRESS], compare: compareTexts, cell: (row, index) => [
+    make("a", { href: hashOf({ ...state, row: index }), "data-key": `row ${index}`, dir: "ltr" }, shown(row[ADDRESS]) || "(no address)")] },
+  { key: "network", title: "Network", of: (row) => rankOf(row[NETWORK]), cell: (row) => [filterLink("network", row[NETWORK], { dir: "auto" })] },
+  { key: "level", title: "Risk", of: (row) => levelRank(row[LEVEL]), cell: (row) => [filterLink("level", row[LEVEL], { class: "risk" }),
+    ...row[TYPES].flatMap((type) => [" ", filterLink("type", type, { class: "risk type" })])] },
+  { key: "entity", title: "Entity", of: (row) => (row[ENTITY] === 0 ? Infinity : rankOf(row[ENTITY])),
+    cell: (row) => [filterLink("entity", row[ENTITY], { dir: "auto" })] },
+  { key: "time", title: "Time (UTC)", of: (row) => row[TIME] ?? Infinity, cell: (row) => [row[TIME] === null ? "" : dateText(row[TIME])] },
+  { key: "reasons", title: "Reasons", of: (row) => rankOf(row[REASONS]), cell: (row) => [make("bdi", {}, shown(textOf(row[REASONS])))] },
 ];
 
 // "address" or "-address": the column, and whether the order is reversed.
@@ -46,36 +54,9 @@ function drawColumns() {
   );
 }
 
-function riskParts(row) {
-  const parts = [];
-  if (row[LEVEL] !== 0) {
-    parts.push(make("a", { href: link({ level: textOf(row[LEVEL]) }), class: "risk" }, shown(textOf(row[LEVEL]))));
-  }
-  for (const type of row[TYPES]) {
-    parts.push(" ", make("a", { href: link({ type: textOf(type) }), class: "risk type" }, shown(textOf(type))));
-  }
-  return parts;
-}
-
-function filterLink(key, value) {
-  return value === 0 ? "" : make("a", { href: link({ [key]: textOf(value) }), dir: "auto" }, shown(textOf(value)));
-}
-
 function drawRow(index, position) {
-  const row = rows[index], action = textOf(row[ACTION]);
-  const cell = (name, label, ...children) => make("td", { role: "cell", class: name, "data-label": label }, ...children);
-  return make(
-    "tr",
-    { role: "row", "aria-rowindex": position + 2 },
-    cell("action", "Verdict", make("span", { class: `verdict ${action}` }, icon(action), NAMES[action])),
-    cell("address", "Address", make("a", { href: hashOf({ ...state, row: index }), "data-key": `row ${index}`, dir: "ltr" },
-      shown(row[ADDRESS]) || "(no address)")),
-    cell("network", "Network", filterLink("network", row[NETWORK])),
-    cell("level", "Risk", ...riskParts(row)),
-    cell("entity", "Entity", filterLink("entity", row[ENTITY])),
-    cell("time", "Time (UTC)", row[TIME] === null ? "" : dateText(row[TIME])),
-    cell("reasons", "Reasons", make("bdi", {}, shown(textOf(row[REASONS])))),
-  );
+  return make("tr", { role: "row", "aria-rowindex": position + 2 }, ...columns.map(({ key, title, cell }) =>
+    make("td", { role: "cell", class: key, "data-label": title }, ...cell(rows[index], index))));
 }
 
 function drawTable(indexes, isPrinted) {
