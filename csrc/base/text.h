@@ -12,6 +12,27 @@ struct rsc_text {
     size_t length;
 };
 
+/* Returns a byte of a token, such as a header's name, in lower case, or a space for a byte that a token must not have.
+ */
+static inline char rsc_token_byte(char byte) {
+    static const char bytes[] =
+        "! #$%&'  *+ -. 0123456789       abcdefghijklmnopqrstuvwxyz   ^_`abcdefghijklmnopqrstuvwxyz | ~";
+    size_t index = (size_t)(unsigned char)byte - '!';
+    return index < sizeof bytes - 1 ? bytes[index] : ' ';
+}
+
+/* Returns the text without spaces and tabs at its ends. */
+static inline struct rsc_text rsc_text_trim(struct rsc_text text) {
+    while (text.length > 0 && (*text.bytes == ' ' || *text.bytes == '\t')) {
+        text.bytes++;
+        text.length--;
+    }
+    while (text.length > 0 && (text.bytes[text.length - 1] == ' ' || text.bytes[text.length - 1] == '\t')) {
+        text.length--;
+    }
+    return text;
+}
+
 /* Returns a number other than 0 if one of eight bytes is DEL or below `least`, which is at most 0x80. */
 static inline uint64_t rsc_text_controls(uint64_t bytes, unsigned char least) {
     const uint64_t ones = UINT64_MAX / 0xff;

@@ -19,25 +19,6 @@ static bool is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
-/* Returns a byte of a field's name in lower case, or a space if a name must not have it. */
-static char name_byte(char byte) {
-    static const char bytes[] =
-        "! #$%&'  *+ -. 0123456789       abcdefghijklmnopqrstuvwxyz   ^_`abcdefghijklmnopqrstuvwxyz | ~";
-    size_t index = (size_t)(unsigned char)byte - '!';
-    return index < sizeof bytes - 1 ? bytes[index] : ' ';
-}
-
-static struct rsc_text trim(struct rsc_text text) {
-    while (text.length > 0 && (*text.bytes == ' ' || *text.bytes == '\t')) {
-        text.bytes++;
-        text.length--;
-    }
-    while (text.length > 0 && (text.bytes[text.length - 1] == ' ' || text.bytes[text.length - 1] == '\t')) {
-        text.length--;
-    }
-    return text;
-}
-
 static bool has_control_byte(struct rsc_text text) {
     if (rsc_text_printable(text, ' ')) {
         return false;
@@ -111,7 +92,7 @@ static const char *read_lengths(struct rsc_head *head, struct rsc_text value) {
     while (more && fault == NULL) {
         const char *comma = value.length > 0 ? memchr(value.bytes, ',', value.length) : NULL;
         size_t size = comma != NULL ? (size_t)(comma - value.bytes) : value.length;
-        fault = read_length(head, trim((struct rsc_text){value.bytes, size}));
+        fault = read_length(head, rsc_text_trim((struct rsc_text){value.bytes, size}));
         more = comma != NULL;
         value.bytes += size + (more ? 1 : 0);
         value.length -= size + (more ? 1 : 0);
@@ -121,14 +102,14 @@ static const char *read_lengths(struct rsc_head *head, struct rsc_text value) {
 
 static const char *read_field(struct rsc_head *head, char *line, size_t length) {
     size_t colon = 0;
-    for (char byte; colon < length && (byte = name_byte(line[colon])) != ' '; colon++) {
+    for (char byte; colon < length && (byte = rsc_token_byte(line[colon])) != ' '; colon++) {
         line[colon] = byte;
     }
     if (colon == 0 || colon == length || line[colon] != ':') {
         return bad_line;
     }
     struct rsc_text name = {line, colon};
-    struct rsc_text value = trim((struct rsc_text){line + colon + 1, length - colon - 1});
+    struct rsc_text value = rsc_text_trim((struct rsc_text){line + colon + 1, length - colon - 1});
     if (has_control_byte(value)) {
         return bad_line;
     }

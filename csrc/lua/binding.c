@@ -61,6 +61,21 @@ struct rsc_text rsc_lua_check_text(lua_State *L, int index) {
     return text;
 }
 
+void rsc_lua_add_header(lua_State *L, struct rsc_text name, struct rsc_text value) {
+    lua_pushlstring(L, name.bytes, name.length);
+    lua_pushvalue(L, -1);
+    lua_rawget(L, -3);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        lua_pushlstring(L, value.bytes, value.length);
+    } else {
+        lua_pushliteral(L, ", ");
+        lua_pushlstring(L, value.bytes, value.length);
+        lua_concat(L, 3);
+    }
+    lua_rawset(L, -3);
+}
+
 int rsc_lua_push_error(lua_State *L, const struct rsc_error *error) {
     lua_pushnil(L);
     lua_pushstring(L, error->message);

@@ -23,6 +23,9 @@ void rsc_lua_set_count(lua_State *L, const char *name, uint64_t count);
 /* The string at a stack index, which must keep it as long as the text is used. Raises for a value of another type. */
 struct rsc_text rsc_lua_check_text(lua_State *L, int index);
 
+/* Adds a header to the table at the top of the stack. Several values of one name are joined by ", ". */
+void rsc_lua_add_header(lua_State *L, struct rsc_text name, struct rsc_text value);
+
 /* Pushes nil and the message of a Lua-free function's error. Returns 2. */
 int rsc_lua_push_error(lua_State *L, const struct rsc_error *error);
 

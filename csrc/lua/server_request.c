@@ -35,33 +35,22 @@ static void set_headers(lua_State *L, const struct rsc_buffer *headers) {
     const char *end = name + headers->length;
     lua_newtable(L);
     while (name < end) {
-        const char *value = name + strlen(name) + 1;
-        lua_pushstring(L, name);
-        lua_pushvalue(L, -1);
-        lua_rawget(L, -3);
-        if (lua_isnil(L, -1)) {
-            lua_pop(L, 1);
-            lua_pushstring(L, value);
-        } else {
-            lua_pushliteral(L, ", ");
-            lua_pushstring(L, value);
-            lua_concat(L, 3);
-        }
-        lua_rawset(L, -3);
-        name = value + strlen(value) + 1;
+        struct rsc_text value = {name + strlen(name) + 1, 0};
+        value.length = strlen(value.bytes);
+        rsc_lua_add_header(L, (struct rsc_text){name, strlen(name)}, value);
+        name = value.bytes + value.length + 1;
     }
     lua_setfield(L, -2, "headers");
 }
 
 /* Sets the request's fields in the table at the top. */
 static void set_fields(lua_State *L, struct rsc_exchange *request) {
-    struct rsc_exchange_input input;
-    rsc_exchange_input(request, &input);
-    set_string(L, "method", input.method, strlen(input.method));
-    set_string(L, "remote", input.remote, strlen(input.remote));
-    set_string(L, "body", input.body->length == 0 ? "" : input.body->data, input.body->length);
-    set_target(L, input.target);
-    set_headers(L, input.headers);
+    const struct rsc_exchange_input *input = rsc_exchange_input(request);
+    set_string(L, "method", input->method, strlen(input->method));
+    set_string(L, "remote", input->remote, strlen(input->remote));
+    set_string(L, "body", input->body.length == 0 ? "" : input->body.data, input->body.length);
+    set_target(L, input->target);
+    set_headers(L, &input->headers);
     rsc_exchange_forget_input(request);
 }
 

@@ -139,45 +139,18 @@ static void set_number(lua_State *L, const char *name, double number) {
     lua_setfield(L, -2, name);
 }
 
-static bool blank(char byte) {
-    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
-}
-
-/* Adds a header line to the table at the top. Skips lines without a field: the status line, whose reason may have a
- * colon, and the empty line. */
-static void add_field(lua_State *L, const char *line, size_t length) {
-    const char *colon = memchr(line, ':', length);
-    if (colon == NULL || colon == line || blank(line[0]) || rsc_head_begins((struct rsc_text){line, length})) {
-        return;
-    }
-    const char *value = colon + 1, *end = line + length;
-    while (value < end && blank(*value)) {
-        value++;
-    }
-    while (end > value && blank(end[-1])) {
-        end--;
-    }
-    lua_pushlstring(L, line, (size_t)(colon - line));
-    lua_pushvalue(L, -1);
-    lua_rawget(L, -3);
-    if (lua_isnil(L, -1)) {
-        lua_pop(L, 1);
-        lua_pushlstring(L, value, (size_t)(end - value));
-    } else {
-        lua_pushliteral(L, ", ");
-        lua_pushlstring(L, value, (size_t)(end - value));
-        lua_concat(L, 3);
-    }
-    lua_rawset(L, -3);
-}
-
 static void push_headers(lua_State *L, const char *line, size_t length) {
     const char *end = line + length;
     lua_createtable(L, 0, 8);
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *next = newline != NULL ? newline + 1 : end;
-        add_field(L, line, (size_t)(next - line));
+        const char *colon = memchr(line, ':', (size_t)(next - line));
+        /* The reason of the status line may have a colon. */
+        if (colon != NULL && next - colon > 2 && !rsc_head_begins((struct rsc_text){line, (size_t)(next - line)})) {
+            struct rsc_text value = {colon + 1, (size_t)(next - colon) - sizeof "\r\n"};
+            rsc_lua_add_header(L, (struct rsc_text){line, (size_t)(colon - line)}, rsc_text_trim(value));
+        }
         line = next;
     }
 }

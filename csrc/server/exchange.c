@@ -28,7 +28,7 @@ static void unqueue(struct rsc_exchange *exchange) {
 
 struct rsc_exchange *rsc_exchange_new(struct rsc_connection *connection, const char *target) {
     struct rsc_exchange *exchange = calloc(1, sizeof *exchange);
-    if (exchange == NULL || (exchange->target = strdup(target)) == NULL) {
+    if (exchange == NULL || (exchange->input.target = strdup(target)) == NULL) {
         free(exchange);
         return NULL;
     }
@@ -36,9 +36,9 @@ struct rsc_exchange *rsc_exchange_new(struct rsc_connection *connection, const c
     rsc_link_init(&exchange->suspended);
     rsc_link_init(&exchange->unwatched);
     rsc_link_init(&exchange->timed);
-    rsc_buffer_init(&exchange->body, connection->server->max_body);
-    rsc_buffer_init(&exchange->headers, RSC_SERVER_MAX_HEADERS_LIMIT);
-    memcpy(exchange->remote, connection->remote, sizeof exchange->remote);
+    rsc_buffer_init(&exchange->input.body, connection->server->max_body);
+    rsc_buffer_init(&exchange->input.headers, RSC_SERVER_MAX_HEADERS_LIMIT);
+    memcpy(exchange->input.remote, connection->remote, sizeof exchange->input.remote);
     exchange->connection = connection;
     connection->exchange = exchange;
     return exchange;
@@ -124,20 +124,16 @@ void rsc_exchange_release(struct rsc_exchange *exchange) {
     }
 }
 
-void rsc_exchange_input(struct rsc_exchange *exchange, struct rsc_exchange_input *input) {
-    input->method = exchange->method;
-    input->target = exchange->target;
-    input->remote = exchange->remote;
-    input->headers = &exchange->headers;
-    input->body = &exchange->body;
+const struct rsc_exchange_input *rsc_exchange_input(const struct rsc_exchange *exchange) {
+    return &exchange->input;
 }
 
 void rsc_exchange_forget_input(struct rsc_exchange *exchange) {
-    free(exchange->method);
-    free(exchange->target);
-    exchange->method = exchange->target = NULL;
-    rsc_buffer_free(&exchange->headers);
-    rsc_buffer_free(&exchange->body);
+    free(exchange->input.method);
+    free(exchange->input.target);
+    exchange->input.method = exchange->input.target = NULL;
+    rsc_buffer_free(&exchange->input.headers);
+    rsc_buffer_free(&exchange->input.body);
 }
 
 bool rsc_exchange_replied(const struct rsc_exchange *exchange) {

@@ -34,7 +34,7 @@ struct rsc_connection {
     struct MHD_Connection *handle;
     struct rsc_exchange *exchange; /* the current exchange, or NULL */
     int fd;
-    char remote[INET6_ADDRSTRLEN];
+    char remote[RSC_REMOTE_SIZE];
 };
 
 /* A request and its reply. It has two owners, and the last one frees it. Its connection owns it until the reply is sent
@@ -57,11 +57,7 @@ struct rsc_exchange {
     bool gone;    /* the client left */
     bool closing; /* close the connection at the next callback */
 
-    char *method;
-    char *target;
-    char remote[INET6_ADDRSTRLEN];
-    struct rsc_buffer headers;
-    struct rsc_buffer body;
+    struct rsc_exchange_input input;
     uint64_t discarded; /* bytes of a discarded body */
 
     unsigned status;

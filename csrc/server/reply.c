@@ -4,6 +4,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "base/text.h"
+
 #define RSC_SERVER_MAX_BLOCK ((size_t)1 << 14) /* bytes per callback of a body that is truncated or sent in pieces */
 
 static bool equals_ignoring_case(const char *text, size_t length, const char *expected) {
@@ -11,15 +13,11 @@ static bool equals_ignoring_case(const char *text, size_t length, const char *ex
 }
 
 static bool is_token(const char *text, size_t length) {
-    static const char others[] = "!#$%&'*+-.^_`|~";
-    for (size_t i = 0; i < length; i++) {
-        char c = text[i];
-        bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!alphanumeric && memchr(others, c, sizeof others - 1) == NULL) {
-            return false;
-        }
+    size_t i = 0;
+    while (i < length && rsc_token_byte(text[i]) != ' ') {
+        i++;
     }
-    return length > 0;
+    return length > 0 && i == length;
 }
 
 const char *rsc_reply_header_problem(const char *name, size_t name_length, const char *value, size_t value_length) {

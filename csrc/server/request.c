@@ -100,7 +100,7 @@ static enum MHD_Result check_head(struct rsc_exchange *exchange, struct MHD_Conn
     if (lengths > 1) {
         return refuse(handle, MHD_HTTP_BAD_REQUEST);
     }
-    if (errno == 0 && length <= exchange->body.limit) {
+    if (errno == 0 && length <= exchange->input.body.limit) {
         return MHD_YES;
     }
     exchange->too_large = true;
@@ -114,12 +114,12 @@ static enum MHD_Result take_body(struct rsc_exchange *exchange, const char *byte
     size_t size = *length;
     *length = 0;
     if (!exchange->too_large) {
-        int status = rsc_buffer_append(&exchange->body, bytes, size);
+        int status = rsc_buffer_append(&exchange->input.body, bytes, size);
         if (status != RSC_ERROR_LIMIT) {
             return status == RSC_OK ? MHD_YES : MHD_NO;
         }
         exchange->too_large = true;
-        rsc_buffer_free(&exchange->body);
+        rsc_buffer_free(&exchange->input.body);
     }
     exchange->discarded += size;
     return exchange->discarded <= RSC_SERVER_MAX_DISCARD ? MHD_YES : MHD_NO;
@@ -160,12 +160,12 @@ static enum MHD_Result complete(struct rsc_exchange *exchange, struct MHD_Connec
     if (exchange->too_large) {
         return refuse(handle, MHD_HTTP_CONTENT_TOO_LARGE);
     }
-    exchange->method = strdup(method);
-    if (exchange->method == NULL) {
+    exchange->input.method = strdup(method);
+    if (exchange->input.method == NULL) {
         return MHD_NO;
     }
     exchange->head_only = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    struct header_copy copy = {.headers = &exchange->headers, .status = RSC_OK};
+    struct header_copy copy = {.headers = &exchange->input.headers, .status = RSC_OK};
     (void)MHD_get_connection_values_n(handle, MHD_HEADER_KIND, &copy_header, &copy);
     if (copy.status != RSC_OK) {
         return MHD_NO;

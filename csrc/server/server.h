@@ -24,6 +24,8 @@
 #define RSC_SERVER_MIN_HEADERS_LIMIT ((size_t)1 << 12) /* bytes: the smallest max_headers */
 #define RSC_SERVER_MAX_HEADERS_LIMIT ((size_t)1 << 20) /* bytes: the largest max_headers */
 
+#define RSC_REMOTE_SIZE 46 /* bytes of a numeric address, with the NUL */
+
 #define RSC_SERVER_MAX_CONNECTIONS_LIMIT 65536
 #define RSC_SERVER_MAX_IDLE_TIMEOUT      86400.0           /* seconds */
 #define RSC_SERVER_MAX_INTERVAL          86400.0           /* seconds */
@@ -86,16 +88,17 @@ void rsc_exchange_check_process(struct rsc_exchange *exchange);
 /* Releases an exchange. Without a reply, its connection is closed. */
 void rsc_exchange_release(struct rsc_exchange *exchange);
 
-/* The request as received. The exchange owns it until rsc_exchange_forget_input. */
+/* The request as received. */
 struct rsc_exchange_input {
-    const char *method;         /* NUL-terminated */
-    const char *target;         /* NUL-terminated path and query, exactly as sent */
-    const char *remote;         /* NUL-terminated numeric address */
-    struct rsc_buffer *headers; /* "name NUL value NUL", lower-case names, original order */
-    struct rsc_buffer *body;
+    char *method;                 /* NUL-terminated */
+    char *target;                 /* NUL-terminated path and query, exactly as sent */
+    char remote[RSC_REMOTE_SIZE]; /* NUL-terminated numeric address */
+    struct rsc_buffer headers;    /* "name NUL value NUL", lower-case names, original order */
+    struct rsc_buffer body;
 };
 
-void rsc_exchange_input(struct rsc_exchange *exchange, struct rsc_exchange_input *input);
+/* The exchange owns it until rsc_exchange_forget_input. */
+const struct rsc_exchange_input *rsc_exchange_input(const struct rsc_exchange *exchange);
 
 /* Frees the input. Call it after copying. */
 void rsc_exchange_forget_input(struct rsc_exchange *exchange);
