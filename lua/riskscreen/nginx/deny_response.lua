@@ -20,24 +20,21 @@ local function body(value)
   return encoded, not encoded and ("cannot be written as JSON: " .. tostring(message)) or nil
 end
 
-local function content_type(value)
-  if value == "" or not text.is_header_value(value) then
-    return nil, "must be a text of one line"
-  end
-  return value
+local function line(value)
+  return text.is_header_value(value) and value or nil, "must be a text of one line"
 end
 
-local function headers(value)
-  local copy = {}
-  for name, content in pairs(value) do
-    if type(name) ~= "string" or not name:find "^[%w!#$%%&'*+.^_`|~-]+$" then
+local function content_type(value)
+  return value ~= "" and line(value) or nil, "must be a text of one line"
+end
+
+local function named(headers)
+  for name in pairs(headers) do
+    if not name:find(text.HEADER_NAME) then
       return nil, ("must not have %s as the name of a header"):format(text.show(name))
-    elseif not text.is_header_value(content) then
-      return nil, ("must map names to texts of one line (%s has another value)"):format(name)
     end
-    copy[name] = content
   end
-  return copy
+  return headers
 end
 
 local M = {}
@@ -58,7 +55,7 @@ M.options = {
     "A table is sent as JSON; false: nginx's own page, or the location's error_page."
   ),
   build.checked("content_type", "string", content_type, "The type of the body.", "application/json"),
-  build.dictionary("headers", headers, "More headers.", {}),
+  build.map("headers", build.checked("header", "string", line, ""), "More headers.", {}, named),
 }
 
 ---Sends an answer that is made for one request, and ends it. A refusal that may end is sent with `Retry-After`.

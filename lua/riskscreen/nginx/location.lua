@@ -8,10 +8,6 @@ local worst_action = require("riskscreen.policy.decision").worst
 
 local ngx = _G.ngx
 
-local severity = { allow = 1, review = 2, block = 3 }
-
-local levels = { debug = "DEBUG", info = "INFO", notice = "NOTICE", warn = "WARN", err = "ERR" }
-
 ---@class riskscreen.nginx.Location
 ---@field monitor boolean
 ---@field exempt? fun(): boolean
@@ -40,19 +36,20 @@ function Location:effective_action(decision, source)
   return self.actions[decision.action] or "block"
 end
 
+local function is_worse(action, other)
+  return action ~= other and worst_action(action, other) == action
+end
+
 ---The worst of several decisions.
 ---@param decisions riskscreen.Decision[]
 ---@param sources string[]
 ---@return integer index
 function Location:worst(decisions, sources)
-  local worst, highest = 0, 0
-  for index, decision in ipairs(decisions) do
-    local own = severity[self:effective_action(decision, sources[index])]
-    if
-      own > highest
-      or (own == highest and worst_action(decisions[worst].action, decision.action) ~= decisions[worst].action)
-    then
-      worst, highest = index, own
+  local worst, worst_effect = 1, self:effective_action(decisions[1], sources[1])
+  for index = 2, #decisions do
+    local action, effect = decisions[index].action, self:effective_action(decisions[index], sources[index])
+    if is_worse(effect, worst_effect) or effect == worst_effect and is_worse(action, decisions[worst].action) then
+      worst, worst_effect = index, effect
     end
   end
   return worst
@@ -109,7 +106,7 @@ function M.new(checked)
     on_invalid = checked.on_invalid,
     answers = answers_of(checked),
     variables = next(checked.variables) and checked.variables or nil,
-    log = ngx[levels[checked.log]],
+    log = ngx[checked.log:upper()],
   })
 end
 

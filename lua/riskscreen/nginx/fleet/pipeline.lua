@@ -8,7 +8,6 @@ local LONGEST_BATCH = 128 -- commands
 local MAX_WAITING = 1000 -- commands
 local MAX_BATCHES = 10000 -- of one timer: nginx keeps a little memory of each until the timer ends
 local IDLE = 1 -- seconds without commands after which the timer ends
-local MAX_SPARE = 100 -- semaphores
 local MOST_FAILURES = 10 -- that the circuit is told of one batch
 
 ---@class riskscreen.nginx.PipelineJob a command, which is a list of texts, and what becomes of it
@@ -28,7 +27,6 @@ local MOST_FAILURES = 10 -- that the circuit is told of one batch
 ---@field private jobs riskscreen.nginx.PipelineJob[]
 ---@field private runner? { is_begun: boolean } the timer
 ---@field private wake? table semaphore
----@field private spare table[] semaphores that nobody waits on
 local Pipeline = {}
 Pipeline.__index = Pipeline
 
@@ -154,21 +152,16 @@ function Pipeline:call(seconds, command)
   if self:refuses() then
     return nil, "circuit"
   end
-  local spare = self.spare
-  local semaphore = table.remove(spare) or require("ngx.semaphore").new()
-  command.semaphore = semaphore
+  command.semaphore = require("ngx.semaphore").new()
   if not push(self, command) then
     return nil, "full"
-  elseif not semaphore:wait(seconds) then
+  elseif not command.semaphore:wait(seconds) then
     command.is_abandoned = true
     -- nginx drops timers when too many run.
     if self.runner and not self.runner.is_begun then
       self.runner, self.jobs = nil, {}
     end
     return nil, "timeout"
-  end
-  if #spare < MAX_SPARE then
-    spare[#spare + 1] = semaphore
   end
   return command.reply, command.problem
 end
@@ -188,10 +181,7 @@ local M = {}
 ---@param failed fun(problem: any)
 ---@return riskscreen.nginx.Pipeline
 function M.new(client, breaker, longest, failed)
-  return setmetatable(
-    { client = client, breaker = breaker, longest = longest, failed = failed, jobs = {}, spare = {} },
-    Pipeline
-  )
+  return setmetatable({ client = client, breaker = breaker, longest = longest, failed = failed, jobs = {} }, Pipeline)
 end
 
 return M
