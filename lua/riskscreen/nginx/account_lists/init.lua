@@ -11,6 +11,7 @@ local tables = require "riskscreen.util.tables"
 
 local TRIES = 4 -- attempts of each worker in an interval to take the lease
 local BATCH = 200 -- entries that are written before other requests run
+local TAKEN_OVER = "another worker has taken over"
 local SLACK = 2 -- times a page's timeout: the length of the lease
 
 ---The lists as one policy evaluates them.
@@ -124,25 +125,12 @@ local function finish(self, seconds)
   end
 end
 
--- Fetches one list. The lease is renewed with every page.
-local function fetch_list(self, list, content, pages)
-  local settings = self.settings
-  local call = { timeout = settings.timeout }
-  for page in self.settings.client[list]:pages({ pageSize = settings.page_size }, call) do
-    content[list](content, page)
-    pages[#pages + 1] = { list = list, items = page }
-    if settings.exiting() or not renew(self) then
-      error("another worker has taken over", 0)
-    end
-  end
-end
-
 -- A function to call before each entry: it lets requests run now and then, and says whether to go on.
-local function new_pacer(self)
-  local written = 0
+local function new_pacer(self, batch)
+  local count = 0
   return function()
-    written = written + 1
-    if written % BATCH == 0 then
+    count = count + 1
+    if count % batch == 0 then
       self.settings.pause()
       return renew(self)
     end
@@ -160,28 +148,35 @@ local function report_invalid(self, invalid)
   self.reported = message
 end
 
--- Fetches the lists for all machines, unless another one does so. Returns whether this one did.
-local function fetch(self, at, content)
-  local settings, shared, pages = self.settings, self.shared, {}
-  if shared and not shared:take_lease(settings.timeout * SLACK) then
-    return false
-  end
-  local ok, failure = pcall(function()
-    fetch_list(self, "blacklist", content, pages)
-    if settings.whitelist then
-      fetch_list(self, "whitelist", content, pages)
+-- Fetches the pages of both lists. The lease is renewed with every page.
+local function fetch_pages(self)
+  local settings, pages = self.settings, {}
+  local call = { timeout = settings.timeout }
+  for _, list in ipairs { "blacklist", settings.whitelist and "whitelist" or nil } do
+    for page in settings.client[list]:pages({ pageSize = settings.page_size }, call) do
+      pages[#pages + 1] = { list = list, items = page }
+      if settings.exiting() or not renew(self) then
+        error(TAKEN_OVER, 0)
+      end
     end
-  end)
-  if shared then
-    if ok then
-      shared:write(pages, at, settings.interval)
-    end
-    shared:end_lease()
   end
-  if not ok then
-    error(failure, 0)
+  return pages
+end
+
+-- Fetches the lists for all machines; nil while another one does so.
+local function fetch(self, at)
+  local settings, shared = self.settings, self.shared
+  if not shared then
+    return fetch_pages(self)
+  elseif not shared:take_lease(settings.timeout * SLACK) then
+    return nil
   end
-  return true
+  local ok, pages = pcall(fetch_pages, self)
+  if ok then
+    shared:write(pages, at, settings.interval)
+  end
+  shared:end_lease()
+  return ok and pages or error(pages, 0)
 end
 
 -- The pages that another machine has fetched within the interval. After a failover Redis may have older lists than this
@@ -198,18 +193,22 @@ local function find_shared(self)
 end
 
 -- Returns the time at which the service was asked; nil while another machine fetches.
-local function fetch_and_keep(self, at)
-  local content = items.new()
-  local pages, shared_at = find_shared(self)
-  if pages then
-    at = shared_at
-    for _, page in ipairs(pages) do
-      content[page.list](content, page.items)
-    end
-  elseif not fetch(self, at, content) then
+local function fetch_and_keep(self, asked_at)
+  local pages, at = find_shared(self)
+  if not pages then
+    pages, at = fetch(self, asked_at), asked_at
+  end
+  if not pages then
     return nil
   end
-  local kept, message = self.store:keep(content, at, self.settings.now(), new_pacer(self))
+  local content, go_on = items.new(), new_pacer(self, 1)
+  for _, page in ipairs(pages) do
+    content[page.list](content, page.items)
+    if not go_on() then
+      error(TAKEN_OVER, 0)
+    end
+  end
+  local kept, message = self.store:keep(content, at, self.settings.now(), new_pacer(self, BATCH))
   if not kept then
     error(message, 0)
   end
