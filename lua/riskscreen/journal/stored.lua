@@ -17,6 +17,7 @@ local M = {}
 ---@field private store riskscreen.Store
 ---@field private space riskscreen.StoreSpace
 ---@field private hash fun(text: string): string
+---@field private in_turn fun(fn: function, ...): any
 local OfStore = {}
 OfStore.__index = OfStore
 
@@ -42,7 +43,8 @@ local function changes_for(self, bodies, head, old)
   return changes
 end
 
-local function append(self, bodies)
+local function append(self, take)
+  local bodies = take()
   for _ = 1, ATTEMPTS do
     if errors.ensure(self.store:batch(changes_for(self, bodies, read_head(self)))) then
       return true
@@ -55,24 +57,7 @@ end
 ---@param take fun(): string[]
 ---@return true
 function OfStore:write(take)
-  local tasks = runtime.tasks
-  while self.turn and not tasks.blocks() do
-    self.turn.ended:wait()
-  end
-  if tasks.blocks() then
-    return append(self, take())
-  end
-  local turn = { ended = tasks.signal() }
-  function turn.abandon()
-    self.turn = self.turn ~= turn and self.turn or nil
-    turn.ended:notify()
-  end
-  self.turn = turn
-  local hold = tasks.hold(turn)
-  local ok, made = tasks.pcall(append, self, take())
-  tasks.release(turn, hold)
-  turn.abandon()
-  return tasks.raise_failure(ok, made)
+  return self.in_turn(append, self, take)
 end
 
 OfStore.head = read_head
@@ -85,7 +70,12 @@ end
 ---@param key? string
 ---@return riskscreen.JournalTarget
 function M.of_store(store, key)
-  return setmetatable({ store = store, space = store:space(SPACE), hash = lines.hasher(key) }, OfStore)
+  return setmetatable({
+    store = store,
+    space = store:space(SPACE),
+    hash = lines.hasher(key),
+    in_turn = runtime.tasks.turns(),
+  }, OfStore)
 end
 
 ---The lines of a journal in a store, each with a name for messages, its number, and that it is whole.

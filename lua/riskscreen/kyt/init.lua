@@ -66,8 +66,7 @@ end
 
 -- The error of a wait that can never end, or nil.
 local function no_source(settings, request_id, kind)
-  local message
-  local inbox = settings.inbox
+  local inbox, message = settings.inbox, nil
   if inbox and (request_id or inbox.waiters.by_custom_id) then
     return nil
   elseif not result_operation(kind, settings) then
@@ -77,19 +76,17 @@ local function no_source(settings, request_id, kind)
     message = how:format(operations.endpoint_key(kinds[kind].results[1]))
   elseif not request_id then
     message = "without a requestId a result cannot be polled; by customId it comes by webhook: set inbox"
-  else
-    return nil
   end
-  return errors.new("unsupported", message, { operation = kinds[kind].results[1].name, sent = false })
+  local facts = { operation = kinds[kind].results[1].name, sent = false }
+  return message and errors.new("unsupported", message, facts) or nil
 end
 
 -- The submissions and the pending results of a client, by the name of the submission.
 local function known_of(state)
-  state.pendings = state.pendings
-    or {
-      submissions = ttl_queue.new(MAX_REMEMBERED, LONGEST_WAIT, state.runtime.now),
-      by_name = setmetatable({}, { __mode = "v" }),
-    }
+  if not state.pendings then
+    local remembered = ttl_queue.new(MAX_REMEMBERED, LONGEST_WAIT, state.runtime.now)
+    state.pendings = { submissions = remembered, by_name = setmetatable({}, { __mode = "v" }) }
+  end
   return state.pendings
 end
 
@@ -103,9 +100,9 @@ local function new_pending(state, submission, delay)
     or nil
   local pending = awaiting.new(state, submission, fetch, delay)
   if submission.requestId then
-    local name = submissions.name(submission)
-    known_of(state).by_name[name] = pending
-    known_of(state).submissions:put(name, submission)
+    local name, known = submissions.name(submission), known_of(state)
+    known.by_name[name] = pending
+    known.submissions:put(name, submission)
   end
   return pending
 end

@@ -26,7 +26,7 @@ Script.__index = Script
 ---@field private transport? table
 ---@field private address? riskscreen.RedisAddress the node that a Cluster named by MOVED
 ---@field private connection? table that tasks share
----@field private opening? table a signal while a task connects
+---@field private in_turn fun(fn: function, ...): any
 ---@field private idle table[] connections for blocking commands
 ---@field private pause number seconds
 ---@field private not_before number when to connect again
@@ -80,22 +80,13 @@ local function transport_of(self)
   return self.transport
 end
 
--- Connects for all tasks that wait for the shared connection.
+-- The connection that tasks share.
 local function open_shared(self)
-  local signal = runtime.tasks.signal()
-  local opening = {
-    abandon = function()
-      self.opening = nil
-      signal:notify()
-    end,
-  }
-  self.opening = signal
-  local hold = runtime.tasks.hold(opening)
-  local connection, err = open_after_pause(self)
-  runtime.tasks.release(opening, hold)
-  self.connection = connection
-  opening.abandon()
-  return connection, err
+  local err
+  if not (self.connection and self.connection:is_open()) then
+    self.connection, err = open_after_pause(self)
+  end
+  return self.connection, err
 end
 
 -- A connection for commands. Natively all tasks share one, except where the commands may wait in Redis.
@@ -115,13 +106,10 @@ local function acquire(self, may_wait)
     end
     return open_after_pause(self)
   end
-  while self.opening do
-    self.opening:wait()
-  end
   if self.connection and self.connection:is_open() then
     return self.connection
   end
-  return open_shared(self)
+  return self.in_turn(open_shared, self) -- for all tasks that wait for it
 end
 
 local function drop(self, connection)
@@ -376,6 +364,7 @@ function M.with(settings)
     place = servers.place_of(url.address),
     sentinels = sentinels,
     idle = {},
+    in_turn = runtime.tasks.turns(),
     pause = FIRST_PAUSE,
     not_before = -math.huge,
   }, Redis)

@@ -507,6 +507,30 @@ return function(runtime)
     end
   end
 
+  ---Turns of tasks: each call of the returned function waits until no other one is under way. A task that is stopped
+  ---gives up its turn.
+  ---@return fun(fn: (fun(...): any), ...): any the results of `fn`; its failure is raised
+  function M.turns()
+    local ended, holder = M.signal(), nil
+    local function finish(turn, hold, ...)
+      M.release(turn, hold)
+      turn.abandon()
+      return M.raise_failure(...)
+    end
+    return function(fn, ...)
+      while holder do
+        ended:wait()
+      end
+      local turn = {}
+      function turn.abandon()
+        holder = holder ~= turn and holder or nil
+        ended:notify()
+      end
+      holder = turn
+      return finish(turn, M.hold(turn), M.pcall(fn, ...))
+    end
+  end
+
   ---Whether a wait blocks here, because there is no task to suspend.
   ---@return boolean
   function M.blocks()

@@ -319,8 +319,14 @@ describe("an event for a pending result", function()
         end
       end
       one, runtime = new(nil, { waiters = its_waiters })
+      local spawn, tasks = runtime.tasks.spawn, {}
+      function runtime.tasks.spawn(...)
+        tasks[#tasks + 1] = spawn(...)
+        return tasks[#tasks]
+      end
       local value, other = one:await(100)
       assert.same({ "8", "webhook", 7 }, { value.maxScore, other.source, other.elapsed })
+      assert.same({ waits and 3 or 0, waits }, { #tasks, tasks[3] ~= nil and tasks[3].cancelled })
       assert.same({ 1, 3, 7 }, looks)
       one:await(100)
       assert.equal(3, #looks)

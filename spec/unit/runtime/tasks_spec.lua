@@ -481,6 +481,45 @@ describe("what a task holds", function()
   end)
 end)
 
+describe("turns", function()
+  it("let one call run at a time, in tasks and outside of them", function()
+    local in_turn, under_way, most, count = tasks.turns(), 0, 0, 0
+    local function call()
+      under_way = under_way + 1
+      most = math.max(most, under_way)
+      sleep(0.001)
+      under_way, count = under_way - 1, count + 1
+      return count, "done"
+    end
+    assert.same({ 1, "done" }, { in_turn(call) })
+    gather {
+      function()
+        in_turn(call)
+      end,
+      function()
+        in_turn(call)
+      end,
+      function()
+        in_turn(call)
+      end,
+    }
+    assert.same({ 1, 4 }, { most, count })
+  end)
+
+  it("go on after a call that failed, and after a task that was cancelled in its turn", function()
+    local in_turn = tasks.turns()
+    local ok, failure = pcall(in_turn, error, "it fails", 0)
+    assert.same({ false, "it fails" }, { ok, failure })
+    run(function()
+      local task = spawn(in_turn, function()
+        signal():wait(1000)
+      end)
+      task:cancel()
+      assert.equal(7, in_turn(tonumber, "7"))
+    end)
+  end)
+end)
+
 describe("a wait that may have to block on PUC Lua 5.1", function()
   it("returns inside pcall and iterators, and wakes its task once", function()
     local slept = {}
