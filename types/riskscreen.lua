@@ -455,6 +455,7 @@ local riskscreen_ScreenAllRequest = {}
 ---@field kind riskscreen.ErrorKind
 ---@field message string
 ---@field operation? string the interface's name of the operation
+---@field asked? string what a screening asked for: the name of a lookup, or of a kind of transaction
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer|string the service's own code; of Redis the first word of its error
 ---@field msg? string the service's own message

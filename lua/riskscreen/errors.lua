@@ -10,6 +10,7 @@ local tables = require "riskscreen.util.tables"
 ---@field kind riskscreen.ErrorKind
 ---@field message string
 ---@field operation? string the interface's name of the operation
+---@field asked? string what a screening asked for: the name of a lookup, or of a kind of transaction
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer|string the service's own code; of Redis the first word of its error
 ---@field msg? string the service's own message
@@ -71,7 +72,8 @@ Error.__index = Error
 Error.__name = "riskscreen.Error"
 
 function Error:__tostring()
-  local place = self.operation and (self.operation .. ": ") or ""
+  local place = self.asked or self.operation -- the caller of a screening has named no operation
+  place = place and (place .. ": ") or ""
   local status = self.status and (" [HTTP " .. self.status .. "]") or ""
   local code = self.code and (" [code " .. tostring(self.code) .. "]") or ""
   return "riskscreen: " .. self.kind .. ": " .. place .. self.message .. status .. code

@@ -171,7 +171,7 @@ describe("a refused access key", function()
     local output, status = command_line.run(line:format(refused, ""))
     assert.equal(6, status, output)
     assert.matches("stopped after 0 rows; the same command with --resume goes on", output, 1, true)
-    assert.matches("the service refused the access key", output, 1, true)
+    assert.matches("riskscreen: unauthorized: risk: the service refused the access key", output, 1, true)
     -- 32 rows are under way and 64 taken; on a busy machine some more end before the first refusal is seen.
     assert.is_true(#service.targets() <= 160, #service.targets() .. " requests")
     output, status = command_line.run(line:format(refused, "-o - "))

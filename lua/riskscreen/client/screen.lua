@@ -107,6 +107,15 @@ local function call_all(runtime, functions)
   return values, errs
 end
 
+-- The value of one lookup, and its response or its error.
+local function look_up(screening, lookup, subject, options)
+  local value, other = screening.look_up(screening.state, lookup.operation, subject, options)
+  if value == nil then
+    other.asked = lookup.name
+  end
+  return value, other
+end
+
 -- The results of the lookups that the service offers for the network.
 local function look_up_offered(screening, subject, options)
   local offered, functions, found = {}, {}, {}
@@ -114,7 +123,7 @@ local function look_up_offered(screening, subject, options)
     if lookups.applies(lookup, subject.network) then
       offered[#offered + 1] = lookup
       functions[#offered] = function()
-        return screening.look_up(screening.state, lookup.operation, subject, options)
+        return look_up(screening, lookup, subject, options)
       end
     else
       found.not_offered = found.not_offered or {}
@@ -239,7 +248,7 @@ local function ask_service(screening, subject, options, address)
     decision = policy:decide(look_up_offered(screening, subject, options))
   else
     -- The risk assessment alone is offered for every network and needs no task.
-    local value, other = screening.look_up(state, wanted[1].operation, subject, options)
+    local value, other = look_up(screening, wanted[1], subject, options)
     if value then
       decision, answer = policy:decide_record(value, address, subject.network), other
     else

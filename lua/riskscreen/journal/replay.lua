@@ -33,7 +33,7 @@ function M.results_of(record)
   for name, err in pairs(record.errors or {}) do
     results.errors = results.errors or {}
     local fields = tables.pick(err, { "status", "code", "absent", "operation" })
-    fields.sent = false
+    fields.sent, fields.asked = false, name
     results.errors[name] = errors.new(err.kind, err.message, fields)
   end
   return results

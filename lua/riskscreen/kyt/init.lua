@@ -323,7 +323,7 @@ local function submit(state, kind, given, call_options)
 end
 
 -- Submits and awaits the result within the call's time. Nothing is submitted where no result could come.
-local function screen(state, kind, parameters, call_options)
+local function result_in_time(state, kind, parameters, call_options)
   local settings, now, operation = state.settings, state.runtime.now, kinds[kind].submit
   local subject = tables.pick(parameters, { "outputAddress", "network" }) -- the caller may change its own meanwhile
   local err = denial(state, operation, subject) or not settings.immediate_results and no_source(settings, true, kind)
@@ -349,6 +349,15 @@ local function screen(state, kind, parameters, call_options)
     return nil, err
   end
   return result, problem
+end
+
+-- Screens a transaction. An error names what was asked for.
+local function screen(state, kind, parameters, call_options)
+  local result, other = result_in_time(state, kind, parameters, call_options)
+  if not result then
+    other.asked = kind
+  end
+  return result, other
 end
 
 -- The state of the client and the checked arguments of a method. Misuse raises at the method's caller.

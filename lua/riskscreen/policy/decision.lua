@@ -2,7 +2,6 @@
 -- a person can read.
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
-local lookups = require "riskscreen.policy.lookups"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -121,26 +120,13 @@ function M.of_reasons(reasons, fields, other)
   return M.new(fields)
 end
 
-local lookup_names = {}
-for _, lookup in ipairs(lookups.list) do
-  lookup_names[lookup.operation.name] = lookup.name
-end
-
----The text of a failure in a reason. It names the lookup, because the caller has named no operation.
----@param err riskscreen.Error
----@return string
-function M.failure_text(err)
-  local name = lookup_names[err.operation]
-  return tostring(name and setmetatable(tables.merge(err, { operation = name }), getmetatable(err)) or err)
-end
-
 ---The decision about a failure that no rule handles.
 ---@param err riskscreen.Error
 ---@param address? any
 ---@param network? any
 ---@return riskscreen.Decision
 function M.unknown(err, address, network)
-  local reasons = { { action = "unknown", message = M.failure_text(err), error = err } }
+  local reasons = { { action = "unknown", message = tostring(err), error = err } }
   return M.new { action = "unknown", reasons = reasons, address = address, network = network, error = err }
 end
 

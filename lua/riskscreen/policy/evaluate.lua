@@ -131,14 +131,13 @@ local function undetermined_reason(rules, case, one)
     return worst, true
   end
   local err = one.failures and one.failures[1]
-  local cause = err and decision.failure_text(err) or one.cause or "a field that it needs is not known"
+  local cause = err and tostring(err) or one.cause or "a field that it needs is not known"
   return new_reason(case, "unknown", one.rule.label .. " is undetermined: " .. cause, nil, err), false
 end
 
 -- The reason without the undetermined rules. Without the risk assessment a match counts where it is worse alone.
 local function first_reason(rules, case, match, err)
-  local reason = err
-    and (M.handled_reason(rules, case, err) or new_reason(case, "unknown", decision.failure_text(err), nil, err))
+  local reason = err and (M.handled_reason(rules, case, err) or new_reason(case, "unknown", tostring(err), nil, err))
   local degraded = reason ~= nil and reason.rule ~= nil
   if match and not (reason and not is_worse(match.action, reason.action)) then
     local matched, is_degraded = matched_reason(case, match, err)

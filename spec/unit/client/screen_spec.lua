@@ -29,10 +29,12 @@ local everything = riskscreen.policy {
 
 describe("a reason", function()
   it("names the lookup that failed, because the caller has named no operation", function()
+    local transaction = { network = "eth", hash = "0xabc" }
     local client = riskscreen.new {
       base_url = "http://127.0.0.1:1",
       access_key = "0123456789abcdef",
       retry = false,
+      immediate_results = true,
       transport = function(request)
         return recorder.reply(request.target:find "risk" and 500 or 503, { success = false })
       end,
@@ -43,6 +45,13 @@ describe("a reason", function()
     local texts = tostring(decision)
     assert.matches("server: risk: the service failed", texts, 1, true)
     assert.is_nil(texts:find("getAddress", 1, true))
+    assert.matches("server: risk: the service failed", tostring(decision.error), 1, true)
+    assert.matches(
+      "server: transaction: the service failed",
+      tostring(select(2, client.kyt:screen(transaction))),
+      1,
+      true
+    )
   end)
 end)
 
