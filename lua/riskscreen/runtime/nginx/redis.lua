@@ -39,12 +39,7 @@ end
 -- Receives `count` bytes, or as many as there are, behind those that nobody has read yet.
 local function receive(self, count)
   local socket = self.socket
-  local piece, message
-  if count then
-    piece, message = socket:receive(count)
-  else
-    piece, message = socket:receiveany(PIECE)
-  end
+  local piece, message = socket[count and "receive" or "receiveany"](socket, count or PIECE)
   if not piece then
     return nil, failure_of(message, true)
   end
@@ -206,11 +201,6 @@ function Connection:close()
   end
 end
 
----@class riskscreen.runtime.nginx.RedisTransport
----@field private settings table
-local Transport = {}
-Transport.__index = Transport
-
 -- lua-resty-core raises at once where a certificate is refused while the session may be kept.
 local function set_up_tls(socket, name)
   local ran, session, message = pcall(socket.sslhandshake, socket, nil, name, true)
@@ -221,12 +211,8 @@ local function set_up_tls(socket, name)
   return nil, failure_of(message, false, message ~= "timeout" and message ~= "closed" and "tls" or nil)
 end
 
----Connects, or takes a connection of the pool.
----@param address { host?: string, port?: integer, path?: string }
----@return riskscreen.runtime.nginx.RedisConnection|nil
----@return table|nil failure
-function Transport:connect(address)
-  local settings = self.settings
+-- Connects, or takes a connection of the pool.
+local function connect(settings, address)
   local place = address.path and "unix:" .. address.path or ("%s:%d"):format(address.host, address.port)
   local ran, socket = pcall(ngx.socket.tcp)
   if not ran then
@@ -257,10 +243,17 @@ end
 
 local M = {}
 
+---@class riskscreen.runtime.nginx.RedisTransport
+---@field connect fun(self, address: { host?: string, port?: integer, path?: string }): table|nil, table|nil
+
 ---@param settings table connect_timeout, timeout, max_reply, tls, pool, pool_size, keepalive
 ---@return riskscreen.runtime.nginx.RedisTransport
 function M.new(settings)
-  return setmetatable({ settings = settings }, Transport)
+  return {
+    connect = function(_, address)
+      return connect(settings, address)
+    end,
+  }
 end
 
 return M
