@@ -235,8 +235,8 @@ M.forms = {
   key = { pattern = ("."):rep(SHORTEST_KEY), message = ("must have at least %d bytes"):format(SHORTEST_KEY) },
 }
 
----The checked copy of a list.
----@param value table
+---The checked copy of a list. A text stands for a list of it.
+---@param value table|string
 ---@param wanted string the name of its items, for messages
 ---@param check fun(item: any): any the checked item, or true for the item itself; nil or false refuses it
 ---@param fewest? integer items
@@ -244,6 +244,7 @@ M.forms = {
 ---@return any[]|nil checked
 ---@return string|nil message an item may hold a secret and is not shown
 function M.list_of(value, wanted, check, fewest, most)
+  value = type(value) == "string" and { value } or value
   local count, list = tables.sequence_length(value), {}
   if not count then
     return nil, "must be a list of " .. wanted

@@ -9,7 +9,7 @@ local MIB = 1024 * 1024
 
 -- A list of paths; a text is one path.
 local function paths(value, fewest)
-  return build.list_of(type(value) == "string" and { value } or value, "file names", function(path)
+  return build.list_of(value, "file names", function(path)
     return type(path) == "string" and path:match(build.forms.file.pattern)
   end, fewest, MAX_FILES)
 end

@@ -22,21 +22,16 @@ local NOT_KNOWN = "the %s %s is not known; extend = { %s = … } adds it"
 
 local M = {}
 
+local function is_text(value)
+  return type(value) == "string"
+end
+
 ---A new list of texts, from a text or a list of texts.
 ---@param value any
 ---@return string[]|nil
 ---@return string|nil message
 function M.texts(value)
-  local list = type(value) == "string" and { value } or value
-  if type(list) ~= "table" or not tables.sequence_length(list) then
-    return nil, "must be a text or a list of texts"
-  end
-  for _, one in ipairs(list) do
-    if type(one) ~= "string" then
-      return nil, "must be a text or a list of texts (it holds " .. text.kind(one) .. ")"
-    end
-  end
-  return tables.copy(list)
+  return build.list_of(value, "texts", is_text)
 end
 
 ---A name without its case, spaces, hyphens and underscores; nil if nothing is left or it is not a text.

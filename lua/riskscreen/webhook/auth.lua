@@ -20,7 +20,7 @@ local LONGEST_SECRET = 1024 -- bytes; a longer text is not compared
 local SECRETS = ("texts of %d to %d bytes"):format(SHORTEST_SECRET, LONGEST_SECRET)
 
 local function secret_values(value)
-  return build.list_of(type(value) == "string" and { value } or value, SECRETS, function(one)
+  return build.list_of(value, SECRETS, function(one)
     return type(one) == "string" and #one >= SHORTEST_SECRET and #one <= LONGEST_SECRET
   end, 1)
 end
