@@ -12,6 +12,8 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local MAX_NOTES = 20 -- faults that are named
+local INPUT = "Files of decisions, in CSV with a header or as JSON lines: a path, an open file, or a list of them."
+local OUTPUT = "The page: a path, which is replaced when the page is complete, or an open file."
 
 local M = {}
 
@@ -23,16 +25,8 @@ local M = {}
 
 ---@type riskscreen.Option[]
 M.options = tables.concat({
-  build.required {
-    name = "input",
-    type = "any",
-    doc = "Files of decisions, in CSV with a header or as JSON lines: a path, an open file, or a list of them.",
-  },
-  build.required {
-    name = "output",
-    type = "any",
-    doc = "The page: a path, which is replaced when the page is complete, or an open file.",
-  },
+  build.required { name = "input", type = "any", doc = INPUT },
+  build.required { name = "output", type = "any", doc = OUTPUT },
   { name = "title", type = "string", default = "Screening report", doc = "The page's title." },
   { name = "time", type = "number", doc = "Unix seconds at which the page is made; now by default." },
 }, options)

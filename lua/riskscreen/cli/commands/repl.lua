@@ -19,42 +19,32 @@ local function show(out, ok, ...)
 end
 
 local function run(context)
-  local world = context.world
+  local world, lines = context.world, ""
   local client, source = context:client()
-  local prompt = world.columns(world.out) and true
   rawset(_G, "riskscreen", require "riskscreen")
   rawset(_G, "client", client)
   context:tell(GREETING:format(source and "the sandbox" or "the service"))
-  local lines, message = "", nil
-  while true do
-    if prompt then
+  repeat
+    if world.columns(world.out) then
       world.out:write(lines == "" and "> " or ">> ")
       world.out:flush()
     end
     local line = world.input:read()
-    if not line then
-      if lines ~= "" then
-        world.out:write(text.printable(message), "\n")
-      end
-      return status.done
-    end
-    lines = lines .. line .. "\n"
+    lines = lines .. (line or "") .. "\n"
     -- An expression is printed, as Lua's own prompt does.
-    local chunk = compile("return " .. lines, "=stdin")
+    local chunk, message = compile("return " .. lines, "=stdin"), nil
     if not chunk then
       chunk, message = compile(lines, "=stdin")
     end
-    local is_unfinished = not chunk and message:find "<eof>['\"]?$"
-    if not is_unfinished then
-      lines = ""
-      if chunk then
-        show(world.out, pcall(chunk))
-      else
-        world.out:write(text.printable(message), "\n")
-      end
-      world.out:flush()
+    local is_unfinished = not chunk and line and message:find "<eof>['\"]?$"
+    if chunk then
+      show(world.out, pcall(chunk))
+    elseif not is_unfinished then
+      world.out:write(text.printable(message), "\n")
     end
-  end
+    lines = is_unfinished and lines or ""
+    world.out:flush()
+  until not line
 end
 
 return {
