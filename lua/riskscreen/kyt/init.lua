@@ -50,8 +50,8 @@ local Transaction = {}
 Transaction.__index = Transaction
 Transaction.__name = "riskscreen.Transaction"
 
--- Apart from the transactions, because the client's settings hold the access key: the pending result of each, and its
--- entry in the store.
+-- The pending result of each transaction, and its entry in the store. They are no fields of it, because the client's
+-- settings hold the access key.
 ---@type table<riskscreen.Transaction, { pending: riskscreen.Pending, entry?: riskscreen.kyt.Entry }>
 local hidden = setmetatable({}, { __mode = "k" })
 
@@ -136,7 +136,7 @@ local function await(transaction, seconds, call_options)
   return pending:await(seconds or pending.settings.polling.deadline, call_options)
 end
 
--- What a transaction hides. Misuse raises at the caller of the transaction's method.
+-- The result and the entry of a transaction. Misuse raises at the caller of the transaction's method.
 local function inside(transaction, method)
   return hidden[transaction] or error("call it with a colon: transaction:" .. method, 3)
 end

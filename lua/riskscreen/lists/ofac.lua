@@ -63,8 +63,8 @@ local function take(state, kind, content)
   end
 end
 
--- What elements do at their start, with their attributes, and at their end, with their text. The two files have no name
--- in common among them.
+-- The functions that are called at the start of an element, with its attributes, and at its end, with its text. The two
+-- files have no name in common among them.
 ---@alias riskscreen.OfacHandler fun(state: riskscreen.OfacState, value: any)
 ---@type table<string, riskscreen.OfacHandler>, table<string, riskscreen.OfacHandler>
 local starts, finishes = {}, {}

@@ -66,7 +66,7 @@ return found
 ]])
 
 -- KEYS: values, index and expiries of each space, then each lock and its last token. ARGV: time, limit of the sweep,
--- number of spaces, number of locks, life of a lock, the tokens, and 7 values for each change. All conditions are
+-- number of spaces, number of locks, life of a lock; the tokens; 7 values for each change. All conditions are
 -- checked before anything is written. Wrong types raise before as well. The locks are renewed. One that has expired is
 -- taken back if nobody else has taken it since: the last token is still its own. A number would not do. Redis may lose
 -- it, and then it would count the same again for another holder.

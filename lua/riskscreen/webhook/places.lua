@@ -74,16 +74,14 @@ end
 -- an account.
 function InStore:find(key, is_first)
   local contents = {}
-  local ok, failure = runtime.tasks.pcall(function()
+  local _, err = errors.result(runtime.tasks.pcall(function()
     for _, prefix in ipairs { self.prefix, is_first and "" or nil } do
       for _, content in self.store:space(SPACE):each { prefix = prefix .. key .. END } do
         contents[#contents + 1] = content
       end
     end
-  end)
-  if not ok and not (errors.is(failure) and failure.kind == "storage") then
-    error(failure, 0)
-  end
+  end))
+  errors.ensure(nil, err and err.kind ~= "storage" and err or nil)
   return contents
 end
 
