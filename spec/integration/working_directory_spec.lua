@@ -55,7 +55,6 @@ describe("a file in the working directory", function()
   end)
 
   it("is not loaded by a program in place of a module that may be missing", function()
-    os.remove(directory .. "/cjson.lua") -- the program's own path finds what must be there
     local code = [[require("riskscreen.policy").new() print(require("riskscreen.util.optional")("zlib") ~= 1, "made")]]
     for _, interpreter in ipairs { "lua5.4", "lua5.1", "luajit" } do
       for _, cpath in ipairs { "", root .. "/build/5.4/?.so;" } do

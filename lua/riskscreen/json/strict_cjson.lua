@@ -1,7 +1,7 @@
 -- JSON where riskscreen.core is not compiled: lua-cjson with the checks of RFC 8259 that lua-cjson leaves out. Tables
 -- and numbers are written here. The module refuses every text that the core refuses. Its messages differ, and it gives
 -- no position.
-local cjson = require "cjson"
+local cjson = assert(require "riskscreen.util.optional" "cjson")
 local is_utf8 = require("riskscreen.util.text").is_utf8
 local tables = require "riskscreen.util.tables"
 

@@ -1,5 +1,6 @@
 -- Loads a compiled module that may be missing. It is preloaded, or found by package.cpath or a loader of the program's.
--- A Lua file of its name, or a file in the working directory, is never taken for it.
+-- A Lua file of its name, or a file in the working directory, is never taken for it. A folder below is the program's
+-- own choice: no interpreter looks there by itself.
 
 ---@param name string
 ---@return table|nil module

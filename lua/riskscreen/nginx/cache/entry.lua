@@ -1,7 +1,7 @@
 -- An entry of the cache is a verdict and its times. In the shared dict it is a text, which is read strictly: a damaged
 -- or foreign value is no entry. Address and records are no part of it. This file also says how long an entry is fresh
 -- or served stale, and which failures are kept.
-local cjson = require("cjson").new()
+local cjson = assert(require "riskscreen.util.optional" "cjson").new()
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local generations = require "riskscreen.util.generations"
