@@ -16,7 +16,7 @@ return {
     name = "address_column",
     type = "string",
     argument = "NAME",
-    doc = "Column of the addresses; by default address, wallet, wallet_address, addr or crypto_address.",
+    doc = "Column of the addresses; by default address, wallet, recipient and the like.",
   },
   {
     name = "network_column",

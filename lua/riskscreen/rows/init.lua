@@ -13,9 +13,13 @@ local LONGEST_ARRAY = 64 * 1024 * 1024 -- bytes of a JSON array, which is held i
 local SEPARATORS = { ",", ";", "\t" }
 local ANY_SEPARATOR = "[,;\t]"
 
--- The names of columns: in any case, with spaces or hyphens for the underscore.
+-- The names of columns in their plain form. The last one of an address is read as one where there is no other: a
+-- customer's account may stand beside it.
+local ACCOUNT = "account"
 local names_of = {
-  address = { "address", "wallet", "wallet_address", "addr", "crypto_address" },
+  address = text.words(
+    "address wallet wallet_address addr crypto_address deposit_address to_address recipient " .. ACCOUNT
+  ),
   network = { "network", "chain", "blockchain" },
 }
 local LIKE_ADDRESS = "^" .. ("[%w:]"):rep(20) .. "[%w:]*$" -- the shortest address has more, and none another character
@@ -65,11 +69,21 @@ local M = {
   names_of = names_of,
 }
 
----The plain form of a column's name: in lower case, with underscores for spaces and hyphens.
----@param name string
----@return string
-function M.plain_name(name)
+local is_known = tables.set(tables.concat(names_of.address, names_of.network))
+
+local function plain_of(name)
   return (text.lower(text.trim(name)):gsub("[%s-]+", "_"))
+end
+
+---The plain form of a column's name: in lower case, with underscores for spaces and hyphens. They also divide the words
+---of a name such as walletAddress, where that makes it a known one.
+---@param name string
+---@param known? table<string, true> by default the names of addresses and networks
+---@return string
+function M.plain_name(name, known)
+  known = known or is_known
+  local plain, divided = plain_of(name), plain_of((name:gsub("(%l)(%u)", "%1_%2")))
+  return known[divided] and not known[plain] and divided or plain
 end
 
 local plain_name = M.plain_name
@@ -112,7 +126,7 @@ function Rows:locate(names)
   for meaning, known in pairs(names_of) do
     local given = self.options[meaning .. "_column"]
     for _, name in ipairs(given and { plain_name(given) } or is_ours and { meaning } or known) do
-      if positions[name] and at[meaning] then
+      if positions[name] and at[meaning] and name ~= ACCOUNT then
         local fault = "two columns name the %s, '%s' and '%s': --%s-column NAME says which one counts"
         return nil, fault:format(meaning, names[at[meaning]], names[positions[name]], meaning)
       end

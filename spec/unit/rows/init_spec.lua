@@ -3,6 +3,7 @@ local lfs = require "lfs"
 local random = require "spec.support.random"
 local rows = require "riskscreen.rows"
 local temporary = require "spec.support.temporary"
+local words = require("riskscreen.util.text").words
 local zlib = require "zlib"
 
 local A, B = "0x0000000000000000000000000000000000000001", "0x0000000000000000000000000000000000000002"
@@ -47,7 +48,9 @@ describe("a file of rows", function()
   it("has its columns by the names that people use, in any case and order", function()
     local list = read(("id,Network,note, WALLET Address \r\n7, ETH,x, %s \r\n"):format(A))
     assert.same({ { line = 2, address = A, network = "eth", fields = { id = "7", note = "x" } } }, list)
-    for _, header in ipairs { "address,network", "wallet,chain", "Wallet-Address,BlockChain", "ADDR,Network" } do
+    local headers = "address,network wallet,chain Wallet-Address,BlockChain ADDR,Network walletAddress,chain "
+      .. "depositAddress,network to_address,network Recipient,chain account,network"
+    for _, header in ipairs(words(headers)) do
       assert.same({ "2 " .. A .. " btc" }, (subjects(header .. "\n" .. A .. ",BTC\n")), header)
     end
     assert.same({ "2 q nil" }, (subjects("a,b\nq,r\n", { address_column = "A" })))
@@ -179,12 +182,14 @@ describe("a file of rows", function()
     refused(header .. A .. "\n", "F, line 3: it has 1 field, and the first line has 2")
     refused("address\n" .. A .. ";eth\n", "F, line 2: it has 2 fields, and the first line has 1")
     refused("address,wallet\n", "two columns name the address, 'address' and 'wallet': --address-column")
+    refused("to_address,depositAddress\n", "two columns name the address")
     refused("address,network,chain\n", "two columns name the network")
     refused("address,id,ID\n", "two columns are called 'ID'")
     refused(A .. "\n" .. B .. ",btc\n", "F, line 2: it has 2 fields, and the first line has 1")
     refused(A .. "\n" .. B .. " btc\n", "F, line 2: it has 2 fields, and the first line has 1")
     refused("address,x;address\n", "--delimiter")
     assert.same({ "2 q nil" }, (subjects("address,wallet\nq,r\n", { address_column = "address" })))
+    assert.same({ "2 q nil" }, (subjects("account,address\n7,q\n")))
   end)
 
   it("is UTF-8, or what the caller says", function()
