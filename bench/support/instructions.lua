@@ -15,6 +15,7 @@ local M = {
     { way = "client:screen, no I/O", hand = "by hand, no I/O" },
     { way = "screen_all, no I/O", hand = "by hand, no I/O" },
     { way = "kya:risk, blocking", hand = "by hand, blocking" },
+    { way = "client:screen, blocking", hand = "by hand, blocking" },
     { way = "screen_all, 64 in flight", hand = "by hand, 64 in flight" },
   },
 }

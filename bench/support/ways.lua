@@ -80,11 +80,24 @@ ways["client:call, no I/O"] = function()
   end)
 end
 
-ways["client:screen, no I/O"] = function()
-  local of = quick_client()
+local function looks_up_by(of)
+  return each(function(number)
+    return of.kya:risk({ address = address_of(number), network = "eth" }).risks[1].riskLevel == "low"
+  end)
+end
+
+local function screens_by(of)
   return each(function(number)
     return of:screen({ address = address_of(number), network = "eth" }).action == "allow"
   end)
+end
+
+ways["kya:risk, no I/O"] = function()
+  return looks_up_by(quick_client())
+end
+
+ways["client:screen, no I/O"] = function()
+  return screens_by(quick_client())
 end
 
 -- Screens addresses in one run.
@@ -119,10 +132,11 @@ ways["by hand, blocking"] = function()
 end
 
 ways["kya:risk, blocking"] = function()
-  local of = client()
-  return each(function(number)
-    return of.kya:risk({ address = address_of(number), network = "eth" }).risks[1].riskLevel == "low"
-  end)
+  return looks_up_by(client())
+end
+
+ways["client:screen, blocking"] = function()
+  return screens_by(client())
 end
 
 ways["by hand, 64 in flight"] = function()

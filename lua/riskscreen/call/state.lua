@@ -34,7 +34,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field decoders riskscreen.Decoders
 ---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
 ---@field hide_key fun(foreign: string): string removes the key from a text about values of the service
----@field clean? table reasons of decisions without the key; see client/screen.lua
+---@field clean table reasons of decisions without the key; see client/screen.lua
 ---@field screening? riskscreen.Screening of the last request without options
 ---@field pendings? { submissions: riskscreen.TtlQueue, by_name: table<string, riskscreen.Pending> } the transactions
 
@@ -74,6 +74,7 @@ function M.new(settings, runtime, transport)
     stats = stats.new(),
     decoders = response.decoders(settings.max_response_size),
     routes = {},
+    clean = {},
   }
   function state.hide_key(foreign)
     return access_key.redact(state, foreign)

@@ -88,6 +88,7 @@ local lookups_of = tables.memoize(lookups.wanted)
 ---@field private options table the checked options of each lookup's call
 ---@field private timed? table the options of the last call with a timeout of its own
 ---@field private address_check "checksum"|"format"|false
+---@field private added_networks? table<string, string|true> by the operator
 ---@field private look_up fun(state: riskscreen.State, operation: riskscreen.Operation, subject: table, options: table):
 ---any, any makes one lookup
 ---@field private checked table the options of the screening
@@ -180,7 +181,7 @@ end
 -- messages, and share a table of their risk.
 local function redact_reasons(state, decision)
   local hide, reasons, clean = state.redact or state.hide_key, decision.reasons, state.clean
-  if not clean or clean.hide ~= hide then
+  if clean.hide ~= hide then
     clean = { hide = hide, risks = {}, count = 0 }
     state.clean = clean
   end
@@ -292,7 +293,7 @@ function Screening:decide(address, network, id, canonical, timeout)
     options = options_with(self, timeout)
   end
   if not canonical then
-    canonical, problem, field = addresses.validate(address, network, self.address_check, added_networks(state))
+    canonical, problem, field = addresses.validate(address, network, self.address_check, self.added_networks)
   end
   local subject = { address = canonical, network = network }
   if not canonical then
@@ -337,9 +338,8 @@ end
 ---@return riskscreen.Screening
 function M.new(state, policy, checked)
   policy = checked.policy or policy or default_policy
-  local is_plain = next(checked) == nil
-  local kept = is_plain and state.screening
-  if kept and kept.given_policy == policy then
+  local kept = state.screening
+  if kept and kept.checked == checked and kept.given_policy == policy then
     return kept -- a fifth of a screening on Lua 5.4
   end
   local level = calls.address_check(state, checked.address_check, "checksum")
@@ -356,10 +356,13 @@ function M.new(state, policy, checked)
     options = options,
     checked = checked,
     address_check = level,
+    added_networks = added_networks(state),
     -- An address of its network needs no second check. Without a check the call's own one remains.
     look_up = level and calls.make or calls.perform,
   }, Screening)
-  state.screening = is_plain and screening or state.screening
+  if next(checked) == nil then
+    state.screening = screening
+  end
   return screening
 end
 
