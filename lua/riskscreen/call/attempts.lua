@@ -45,9 +45,10 @@ local function await_turn(call)
   local route = call.route
   local state = route.state
   if state.limiter then
-    call.cost = call.cost
-      or route.operation and costs.of(state.settings.rate_limit.cost, route.operation, call.parameters)
-      or 1
+    if call.attempt == 1 then
+      local all = state.settings.rate_limit.cost
+      call.cost = route.operation and costs.of(all, route.operation, call.parameters) or 1
+    end
     -- Do not queue while the circuit is open.
     local refused = state.breaker and state.breaker:refuses()
     if refused then

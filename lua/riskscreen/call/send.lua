@@ -151,7 +151,8 @@ function M.finish(call, at, timeout, hedged, fresh, reply, failure)
   local state, hooks = route.state, route.state.hooks
   local answered, body = state.runtime.now(), reply.body
   local value, other = response.interpret(route.reader, call.parameters, reply, state.context)
-  if value ~= nil and hedged == nil and at == call.started then
+  local is_first = at == call.started and call.requests == 1 and not call.attempt_started
+  if value ~= nil and is_first and hedged == nil then
     state.stats:succeed_directly(call, route.counts, body and #body or 0, answered - at)
   else
     state.stats:answered(reply.status, body and #body or 0, answered - at)

@@ -42,6 +42,15 @@ describe("the cost of a call under rate_limit", function()
     assert.is_true(err.retry_after > 0 and err.retry_after <= 86400)
   end)
 
+  it("is that of each call's own items", function()
+    local rate_limit = { rate = 1000, daily = 100, cost = { listAddressEntities = { item = 1 } } }
+    local client = sandbox.client { rate_limit = rate_limit, runtime = require("riskscreen.runtime.virtual").new() }
+    for count, left in ipairs { 99, 97, 94 } do
+      assert(client.kya:entities { addresses = addresses(count), network = "eth" })
+      assert.equal(left, client:stats().rate_limit.left_today)
+    end
+  end)
+
   it("is checked", function()
     for message, cost in pairs {
       ["unknown option 'getNothing'"] = { getNothing = 1 },
@@ -65,6 +74,13 @@ describe("a call", function()
     assert.equal(3, response.attempts)
     assert.near(0.15, response.elapsed, 1e-9)
     assert_times({ 0, 0.05, 0.15 }, scene)
+  end)
+
+  it("has all its attempts, whatever the call before it needed", function()
+    local scene = new({ failure("network", true), answer(), status(503) }, { retry = { base_delay = 0 } })
+    assert.equal(2, select(2, scene.risk()).attempts)
+    local _, err = scene.risk()
+    assert.same({ "server", 3, true }, { err.kind, err.attempts, err.sent })
   end)
 
   it("has the status and the headers of its answer beside its value", function()
