@@ -153,7 +153,9 @@ local function start_look(self, looking)
   local function run()
     self.waiters:look(looking)
     looking.at = self.runtime.now() + looking.pause
-    self.signal:notify()
+    if looking.waits then
+      self.signal:notify()
+    end
   end
   looking.at = math.huge
   if looking.waits then
