@@ -8,6 +8,7 @@ local kept = require "riskscreen.json.kept"
 local random = require "riskscreen.util.random"
 local submissions = require "riskscreen.kyt.submission"
 local tables = require "riskscreen.util.tables"
+local take = require "riskscreen.util.take"
 local text = require "riskscreen.util.text"
 
 local SPACE = "kyt"
@@ -105,22 +106,16 @@ end
 
 -- Reads what an earlier submission has left, or marks this one as being sent.
 local function claim(self, old_key)
-  local key = old_key
-  local value, err = self.space:get(key)
-  while not value and not err do
-    key = self.key
-    self.value = assert(kept.encode(self.fresh))
-    value, err = self.space:add(key, self.value, TTL)
-    if not value and (not err or err.uncertain) then
-      value, err = self.space:get(key) -- nil where it was removed in between
-    end
-    if value == true or value == self.value then -- the same where the reply to `add` was lost
-      return self
-    end
+  local key, value, err = old_key, self.space:get(old_key)
+  if not value and not err then
+    key, self.value = self.key, assert(kept.encode(self.fresh))
+    value, err = take(self.space, key, self.value, TTL)
   end
   if err then
     err.sent, err.uncertain = false, nil -- of the request
     return nil, err
+  elseif value == self.value then
+    return self
   end
   return found(self, key, value)
 end

@@ -3,6 +3,7 @@
 
 local random = require "riskscreen.util.random"
 local runtime = require "riskscreen.runtime"
+local take = require "riskscreen.util.take"
 
 local RENEWALS = 3 -- within a lease
 local DONE = "done" -- in place of the beginning of a claim, so that it needs no more room
@@ -52,20 +53,13 @@ function Claims:claim(id)
   if old and M.is_done(old) then
     return "done"
   end
-  local added, value, err
-  repeat
-    added, err = space:add(key, token, settings.lease)
-    if not added and (not err or err.uncertain) then
-      value, err = space:get(key)
-      added = value == token -- the reply to it was lost
-    end
-  until added or value or err -- without any it was forgotten in between
-  if added then
+  local value, err = take(space, key, token, settings.lease)
+  if value == token then
     -- Outside of tasks nothing else runs while the handler works, and a task would begin after it.
     local may_renew = runtime.name == "nginx" or not runtime.tasks.blocks()
     self.held[id] = { token = token, task = may_renew and runtime.tasks.spawn(renew, self, key, token) }
     return "new"
-  elseif err then
+  elseif not value then
     return nil, "the store cannot say whether the event was handled: " .. tostring(err)
   end
   return M.is_done(value) and "done" or "busy"

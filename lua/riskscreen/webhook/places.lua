@@ -3,6 +3,7 @@
 local errors = require "riskscreen.errors"
 local kept = require "riskscreen.json.kept"
 local runtime = require "riskscreen.runtime"
+local take = require "riskscreen.util.take"
 local time = require "riskscreen.util.time"
 local ttl_queue = require "riskscreen.util.ttl_queue"
 
@@ -87,11 +88,10 @@ end
 
 local function name_in_store(self, key, name, replaces)
   local space = self.store:space(NAMES)
-  local made, err = space[replaces and "put" or "add"](space, self.prefix .. key, name, self.ttl)
-  if made == nil then
-    return nil, err
+  if replaces then
+    return space:put(self.prefix .. key, name, self.ttl) and name or nil
   end
-  return made and name or space:get(self.prefix .. key)
+  return (take(space, self.prefix .. key, name, self.ttl))
 end
 
 function InStore:time()
