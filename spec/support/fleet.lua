@@ -49,7 +49,8 @@ end
 ---@return Program
 ---@return string url
 function Fleet:proxy(delay, port)
-  local proxy = program.start("tcp_proxy", { tostring(self.redis.port), tostring(delay or 0), tostring(port or 0) })
+  local given = { tostring(self.redis.port), "delay", tostring(delay or 0), tostring(port or 0) }
+  local proxy = program.start("proxy", given)
   table.insert(self.proxies, proxy)
   return proxy, "redis://127.0.0.1:" .. proxy:read()
 end

@@ -15,7 +15,7 @@ local function connect(given)
 end
 
 local function proxy(...)
-  local started = program.start("redis_proxy", { ... })
+  local started = program.start("proxy", { ... })
   proxies[#proxies + 1] = started
   return "redis://127.0.0.1:" .. started:read()
 end
@@ -99,7 +99,7 @@ describe_if("a client of a Redis in trouble", function()
     local server = redis_server.start()
     local client = connect { url = server.url, timeout = 0.3 }
     local id = client:call("CLIENT", "ID")
-    local url = proxy(tostring(server.port), "delay", "0.05")
+    local url = proxy(tostring(server.port), "late", "0.05")
     local slow = connect { url = url, timeout = 10 }
     assert.equal("PONG", slow:call "PING")
     riskscreen.run(function()
