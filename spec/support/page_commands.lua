@@ -135,12 +135,12 @@ local NOTICE = "riskscreen: no service is configured"
 local directory -- where the pages' `riskscreen` commands run, one after another
 local queue_server -- the Redis of their queues
 
--- The command of this checkout, in a directory with addresses.csv and two files of examples/.
+-- The command of this checkout, in a directory with addresses.csv and some files of examples/.
 local function run_riskscreen(command)
   if not directory then
     directory = M.run "mktemp -d":gsub("%s+$", "")
     M.run(("cp examples/addresses.csv %s; mkdir %s/examples"):format(directory, directory))
-    M.run(("cp examples/addresses.csv examples/payouts.lua %s/examples"):format(directory))
+    M.run(("cp examples/addresses.csv examples/cases.csv examples/payouts.lua %s/examples"):format(directory))
   end
   local environment = ""
   if command:find "^riskscreen queue " then

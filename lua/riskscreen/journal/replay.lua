@@ -22,9 +22,10 @@ local verify = require "riskscreen.journal.verify"
 
 local M = {}
 
----The lookups of an entry as they were when it was decided, or the result of a transaction.
+---The lookups of an entry as they were when it was decided, or the result of a transaction, for `policy:decide`.
 ---@param record table as a line has it
----@return table
+---@return table|nil
+---@return riskscreen.Error|nil that there is no risk assessment or result, where it is all that is known
 function M.results_of(record)
   if type(record.risk) == "table" and (record.risk.requestId ~= nil or record.risk.maxScore ~= nil) then
     return record.risk
@@ -35,6 +36,10 @@ function M.results_of(record)
     local fields = tables.pick(err, { "status", "code", "absent", "operation" })
     fields.sent, fields.asked = false, name
     results.errors[name] = errors.new(err.kind, err.message, fields)
+  end
+  local failure = results.errors and results.errors.risk
+  if failure and next(results, next(results)) == nil and next(results.errors, next(results.errors)) == nil then
+    return nil, failure
   end
   return results
 end

@@ -1,5 +1,5 @@
--- The evidence that a proof tries: for each part of the answers a list of raw values, good and bad. prove.lua finds out
--- which of them the rules tell apart. Pure.
+-- The evidence about an address that a proof tries: for each part of the answers a list of raw values, good and bad.
+-- prove.lua finds out which of them the rules tell apart. Pure.
 
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
@@ -8,7 +8,7 @@ local lookups = require "riskscreen.policy.lookups"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local MOST_LISTS = 3000 -- of counterparties
+local MOST_LISTS = 10000 -- of counterparties
 local MOST_AMOUNTS = 3 -- counterparties whose amounts are varied
 local AMOUNTS = { 1, 0, 3, 9, 99, 1000000, false }
 local ABSENT, OBJECT, EMPTY = {}, { key = "value" }, json.empty_array()
@@ -20,15 +20,6 @@ local ABSENT, OBJECT, EMPTY = {}, { key = "value" }, json.empty_array()
 ---@field weight integer
 ---@field kinds table<string, "value"|"absent"|"null"|"unseen"|"wrong"> by the field
 ---@field form? string the later parts that fill it in
-
----A part of the evidence. The outcome of its conditions depends on no other part.
----@class riskscreen.policy.Stage
----@field lookup riskscreen.LookupName
----@field names table<string, true> the conditions that it decides
----@field fields table<string, true> for claims
----@field forms? table<string, true> those of the part before it that it fills in; absent: the lookup's first part
----@field slot? integer of the risk
----@field list fun(conditions: riskscreen.policy.CounterpartyUse[]): riskscreen.policy.Candidate[]|nil nil: too many
 
 ---@class riskscreen.policy.CounterpartyUse a condition on counterparties that is not decided yet, each once
 ---@field key string
@@ -70,8 +61,14 @@ local function values_of(good)
   return list
 end
 
--- Raw values as candidates for a place.
-local function field(path, name, good, weight, form)
+---Raw values as candidates for a place.
+---@param path (string|integer)[]
+---@param name string for claims
+---@param good any[]
+---@param weight integer
+---@param form? string
+---@return riskscreen.policy.Candidate[]
+function M.field(path, name, good, weight, form)
   local list = {}
   for index, one in ipairs(values_of(good)) do
     local kinds = { [name] = one.kind }
@@ -80,9 +77,12 @@ local function field(path, name, good, weight, form)
   return list
 end
 
--- Raw values of a lookup: good and useless answers, none, each failure, and that it is not offered.
-local function answers(name, good)
-  local list = field({ name }, name, good, good[1] and 0 or 2)
+---Raw values of a lookup: good and useless answers, none, each failure, and that it is not offered.
+---@param name riskscreen.LookupName
+---@param good any[]
+---@return riskscreen.policy.Candidate[]
+function M.answers(name, good)
+  local list = M.field({ name }, name, good, good[1] and 0 or 2)
   local function add(weight, place, value)
     list[#list + 1] = { path = { place, name }, value = value, weight = weight, kinds = {} }
   end
@@ -122,7 +122,7 @@ end
 
 local function owners_of(known)
   local path, categories = { "entity", "entity" }, values_of(tables.sorted_keys(known.category))
-  local list = field(path, "entity", {}, 0)
+  local list = M.field(path, "entity", {}, 0)
   for _, category in ipairs(categories) do
     for _, code in ipairs(categories) do
       list[#list + 1] = {
@@ -145,7 +145,7 @@ local function raw_counterparties(known)
   for _, direction in ipairs(values_of(enums.values.direction)) do
     for _, one in ipairs(risks) do
       local opponent = { dir = direction.value, risks = one.value, symbol = "ETH", amount = 1 }
-      list[#list + 1] = { opponents = { opponent }, weight = 1 + direction.weight + one.weight, known = {} }
+      list[#list + 1] = { opponents = { opponent }, weight = 1 + direction.weight + one.weight }
     end
   end
   return list
@@ -154,34 +154,36 @@ end
 -- Three outcomes as numbers: that of an "any" is the largest.
 local RANKS, OUTCOMES = { ["false"] = 1, ["nil"] = 2, ["true"] = 3 }, { "false", "nil", "true" }
 
--- The outcome of a condition without its share, for one counterparty.
-local function rank_of(one, use)
-  if not one.known[use.key] then
-    local case = { results = { counterparties = one }, policy = use.policy }
-    one.known[use.key] = RANKS[tostring(use.condition.matches(tables.without(use.wanted, "share"), case))]
-  end
-  return one.known[use.key]
-end
-
--- The plainest single counterparties that conditions tell apart, by the outcomes of each condition.
-local function single_counterparties(raw, uses)
+-- The plainest single counterparties by the outcomes of conditions. The share of a condition may make its outcome
+-- worse, and cannot improve it.
+local function single_counterparties(known, uses)
   local list, places = {}, {}
-  for _, one in ipairs(raw) do
-    local ranks = {}
+  for _, one in ipairs(raw_counterparties(known)) do
+    local variants = { { opponents = one.opponents, weight = one.weight, ranks = {} } }
     for place, use in ipairs(uses) do
-      ranks[place] = rank_of(one, use)
+      local case, longer = { results = { counterparties = one }, policy = use.policy }, {}
+      local highest = RANKS[tostring(use.condition.matches(tables.without(use.wanted, "share"), case))]
+      for _, variant in ipairs(variants) do
+        for rank = highest, use.wanted.share and 1 or highest, -1 do
+          local ranks = tables.merge(variant.ranks, { [place] = rank })
+          longer[#longer + 1] = { opponents = one.opponents, ranks = ranks, weight = variant.weight + highest - rank }
+        end
+      end
+      variants = longer
     end
-    local key = table.concat(ranks)
-    local place = places[key] or #list + 1
-    if not list[place] or list[place].weight > one.weight then
-      places[key], list[place] = place, { opponents = one.opponents, weight = one.weight, ranks = ranks }
+    for _, variant in ipairs(variants) do
+      local key = table.concat(variant.ranks)
+      local place = places[key] or #list + 1
+      if not list[place] or list[place].weight > variant.weight then
+        places[key], list[place] = place, variant
+      end
     end
   end
   return list
 end
 
--- Lists of counterparties with every joint outcome of the conditions without their shares. The outcome of a list is the
--- "any" of those of its elements. So a list of any length has the outcome of one of these. Nil if there are too many.
+-- Lists of counterparties with every joint outcome of the conditions. The outcome of a list is the "any" of those of
+-- its elements. So a list of any length has the outcome of one of these. Nil if there are too many.
 local function lists_of(single, count)
   local lists, seen, index = { { opponents = EMPTY, weight = 0, ranks = {} } }, { [("1"):rep(count)] = true }, 1
   for place = 1, count do
@@ -202,49 +204,23 @@ local function lists_of(single, count)
   return not lists[index] and lists or nil
 end
 
--- The lists with the outcomes of conditions with a share: up to that without the share, which it cannot improve. Nil if
--- there are too many.
-local function with_shares(lists, uses)
-  for place, use in ipairs(uses) do
-    local longer = {}
-    for _, list in ipairs(#lists <= MOST_LISTS and lists or {}) do
-      for rank = list.ranks[place], use.wanted.share and 1 or list.ranks[place], -1 do
-        local ranks, weight = tables.copy(list.ranks), list.weight + list.ranks[place] - rank
-        ranks[place] = rank
-        longer[#longer + 1] = { opponents = list.opponents, ranks = ranks, weight = weight }
-      end
+-- The candidates for conditions on counterparties. They have the outcome of each condition: it is not known whether
+-- amounts lead to those of conditions with a share. Nil if there are too many.
+local function counterparties_of(known, uses)
+  local lists = lists_of(uses[1] and single_counterparties(known, uses) or {}, #uses)
+  for index, one in ipairs(lists or {}) do
+    local value, kinds = { opponents = one.opponents, outcomes = {} }, { opponents = "value" }
+    for place, use in ipairs(uses) do
+      value.outcomes[use.key] = OUTCOMES[one.ranks[place]]
     end
-    lists = #lists <= MOST_LISTS and longer or lists
+    lists[index] = { path = { "counterparties" }, value = value, weight = one.weight, kinds = kinds }
   end
-  return #lists <= MOST_LISTS and lists or nil
+  local others = M.field({ "counterparties", "opponents" }, "opponents", {}, 1)
+  return lists and tables.concat(lists, M.answers("counterparties", {}), others)
 end
 
--- A function that makes the candidates for conditions on counterparties. They have the outcome of each condition: it is
--- not known whether amounts lead to those of conditions with a share.
-local function counterparties_for(known)
-  local raw
-  local others =
-    tables.concat(answers("counterparties", {}), field({ "counterparties", "opponents" }, "opponents", {}, 1))
-  return function(uses)
-    raw = raw or raw_counterparties(known)
-    local lists, list = lists_of(single_counterparties(raw, uses), #uses), {}
-    lists = lists and with_shares(lists, uses)
-    for index, one in ipairs(lists or {}) do
-      local value, kinds = { opponents = one.opponents, outcomes = {} }, { opponents = "value" }
-      for place, use in ipairs(uses) do
-        value.outcomes[use.key] = OUTCOMES[one.ranks[place]]
-      end
-      list[index] = { path = { "counterparties" }, value = value, weight = one.weight, kinds = kinds }
-    end
-    return lists and tables.concat(list, others)
-  end
-end
-
----The condition on counterparties that takes its outcome where the evidence has one.
----@param condition riskscreen.Condition
----@param key string
----@return riskscreen.Condition
-function M.with_outcome(condition, key)
+-- The condition on counterparties that takes its outcome where the evidence has one.
+local function with_outcome(condition, key)
   return tables.merge(condition, {
     matches = function(wanted, case)
       local given = case.results.counterparties
@@ -255,6 +231,28 @@ function M.with_outcome(condition, key)
       end
     end,
   })
+end
+
+-- The rules of a policy with such conditions, which are added to a list, each once.
+local function with_outcomes(policy, uses)
+  local rules = {}
+  for index, rule in ipairs(policy.rules) do
+    local own = {}
+    for place, entry in ipairs(rule.conditions) do
+      own[place] = entry
+      if entry.condition.name == "counterparty" then
+        local settings = tables.pick(policy.settings, { "absent_risks", "absent_opponents" })
+        local key = tables.fingerprint { entry.wanted, settings, policy.recognised.level, policy.recognised.type }
+        own[place] = tables.merge(entry, { condition = with_outcome(entry.condition, key) })
+        uses[#uses + 1] = not uses[key]
+            and { key = key, condition = entry.condition, wanted = entry.wanted, policy = policy }
+          or nil
+        uses[key] = true
+      end
+    end
+    rules[index] = tables.merge(rule, { conditions = own })
+  end
+  return rules
 end
 
 ---Evidence with amounts in the place of outcomes: a few of them, for the counterparties and two harmless ones.
@@ -302,62 +300,129 @@ local function known_by(policies)
   return known
 end
 
----The parts of the evidence in the order in which they are tried.
----@param policies riskscreen.Policy[]
----@param slots integer the risks of a list
----@return riskscreen.policy.Stage[]
-function M.stages(policies, slots)
-  local known, stages, lifting, flags = known_by(policies), {}, {}, { false, true }
+-- Of freeze events only the outcome counts: no freeze is in force, one is, or that is not known.
+local function freezes_of(policies)
+  local lifting = {}
   for _, policy in ipairs(policies) do
     lifting = tables.merge(lifting, policy.settings.lifting)
   end
-  -- Of the events only the outcome counts: no freeze is in force, one is, or that is not known.
   local name = unseen(lifting)
   local frozen = { type = name, event = name, chain = "eth", contractAddress = "0x01", txTime = 1, frozenBalance = "1" }
-  local function add(lookup, names, field_names, forms, list, slot)
-    stages[#stages + 1] = {
+  return M.answers("freeze_events", { EMPTY, { frozen }, { {} } })
+end
+
+---The parts of the evidence, and the conditions that read each.
+---@param policies riskscreen.Policy[]
+---@param slots integer the risks of a list
+---@param uses riskscreen.policy.CounterpartyUse[]
+---@return table[]|nil parts nil: too many counterparties
+function M.parts(policies, slots, uses)
+  local known, parts, flags, parent = known_by(policies), {}, { false, true }, nil
+  local function add(lookup, names, fields, list, forms, more)
+    parts[#parts + 1] = tables.merge(more or {}, {
       lookup = lookup,
       names = tables.set(text.words(names)),
-      fields = tables.set(text.words(field_names)),
+      fields = tables.set(text.words(fields)),
+      list = list,
       forms = forms and tables.set(text.words(forms)),
-      list = type(list) == "function" and list or function()
-        return list
-      end,
-      slot = slot,
-    }
+      parent = forms and parent,
+    })
+    parent = forms and parent or #parts
   end
   for slot = 1, slots do
-    local alone = tables.concat(field({ "risk", "risks" }, "risks", { EMPTY }, 0, "record"), answers("risk", {}))
+    local alone = tables.concat(M.field({ "risk", "risks" }, "risks", { EMPTY }, 0, "record"), M.answers("risk", {}))
     local list = tables.concat(slots == 1 and alone or {}, risks_of(known, slot))
-    add("risk", "any level type no_risk unrecognised", "risks level type", nil, list, slot)
-    local path = { "risk", "risks", slot, "riskSource" }
-    add("risk", "source", "source", "object", field(path, "source", tables.sorted_keys(known.source), 0), slot)
+    local sources = M.field({ "risk", "risks", slot, "riskSource" }, "source", tables.sorted_keys(known.source), 0)
+    add(
+      "risk",
+      "any level type no_risk unrecognised",
+      "risks level type",
+      list,
+      nil,
+      { slot = slot, notes = { risk = true } }
+    )
+    add("risk", "source", "source", sources, "object", { slot = slot })
   end
-  add("risk", "whitelist", "whitelist", "object record", field({ "risk", "whitelist" }, "whitelist", flags, 0))
+  add("risk", "whitelist", "whitelist", M.field({ "risk", "whitelist" }, "whitelist", flags, 0), "object record")
   local record = { path = { "entity" }, value = {}, weight = 0, kinds = {}, form = "entity" }
-  add("entity", "", "", nil, tables.concat({ record }, answers("entity", {})))
-  add("entity", "contract", "contract", "entity", field({ "entity", "contract" }, "contract", flags, 0))
-  add("entity", "category", "entity category category_code", "entity", owners_of(known))
-  add("freeze_events", "frozen", "freeze_events", nil, answers("freeze_events", { EMPTY, { frozen }, { {} } }))
-  add("counterparties", "counterparty", "opponents", nil, counterparties_for(known))
-  return stages
+  add("entity", "", "", tables.concat({ record }, M.answers("entity", {})))
+  add("entity", "contract", "contract", M.field({ "entity", "contract" }, "contract", flags, 0), "entity")
+  add("entity", "category", "entity category category_code", owners_of(known), "entity")
+  add("freeze_events", "frozen", "freeze_events", freezes_of(policies))
+  local opponents = counterparties_of(known, uses)
+  add("counterparties", "counterparty", "opponents", opponents or {})
+  return opponents and parts
 end
 
 ---The evidence of candidates.
----@param chain { candidate: riskscreen.policy.Candidate, before?: table }|nil the last first
+---@param chosen table<integer, riskscreen.policy.Candidate> by the part
 ---@return riskscreen.LookupResults
-function M.evidence(chain)
-  if not chain then
-    return {}
+function M.evidence(chosen)
+  local evidence = {}
+  for _, index in ipairs(tables.sorted_keys(chosen)) do
+    local place, path, value = evidence, chosen[index].path, chosen[index].value
+    for depth = 1, #path - 1 do
+      place[path[depth]] = place[path[depth]] or {}
+      place = place[path[depth]]
+    end
+    place[path[#path]] = type(value) == "table" and getmetatable(value) == nil and tables.copy(value) or value
   end
-  local evidence = M.evidence(chain.before)
-  local place, path, value = evidence, chain.candidate.path, chain.candidate.value
-  for index = 1, #path - 1 do
-    place[path[index]] = place[path[index]] or {}
-    place = place[path[index]]
-  end
-  place[path[#path]] = type(value) == "table" and getmetatable(value) == nil and tables.copy(value) or value
   return evidence
+end
+
+-- The parts of the lookups that the rules or the claim depend on.
+local function needed_parts(parts, rule_lists, claim)
+  local needed, kept, numbers = tables.merge({ risk = true }, claim.failed and claim.failed.lookups), {}, {}
+  for _, rules in ipairs(rule_lists) do
+    for _, rule in ipairs(rules) do
+      needed = tables.merge(needed, rule.lookups)
+    end
+  end
+  for _, part in ipairs(parts) do
+    for name in pairs(claim.is) do
+      needed[part.lookup] = needed[part.lookup] or part.fields[name]
+    end
+  end
+  for index, part in ipairs(parts) do
+    if needed[part.lookup] then
+      kept[#kept + 1], numbers[index] = part, #kept + 1
+      part.parent = numbers[part.parent]
+    end
+  end
+  return kept
+end
+
+---All evidence about an address, for a proof.
+---@param case_of fun(policy: riskscreen.Policy, results: riskscreen.LookupResults, index: integer): riskscreen.Case,
+---riskscreen.Error|nil of the policy's module
+---@param policies riskscreen.Policy[]
+---@param claim riskscreen.policy.CompiledClaim
+---@param slots integer the risks of a list
+---@return riskscreen.policy.Space|nil nil: there is too much of it
+function M.space(case_of, policies, claim, slots)
+  local uses, rule_lists, tracks, all = {}, {}, {}, tables.concat({ claim.policy }, policies)
+  for place, policy in ipairs(all) do
+    rule_lists[place] = with_outcomes(policy, uses)
+  end
+  local parts = M.parts(all, slots, uses)
+  parts = parts and needed_parts(parts, rule_lists, claim)
+  for slot = 1, parts and slots or 0 do
+    local places = {}
+    for index, part in ipairs(parts) do
+      for name in pairs((part.slot or slot) == slot and part.names or {}) do
+        places[name] = index
+      end
+    end
+    for place, policy in ipairs(all) do
+      local track = { policy = place - (claim.policy and 1 or 0), kind = "risk", slot = slot, places = places }
+      track.rules, track.all_rules = rule_lists[place], rule_lists[place]
+      function track.case_of(evidence)
+        return case_of(policy, evidence, slot)
+      end
+      tracks[#tracks + 1] = (slot == 1 or policy ~= claim.policy) and track or nil
+    end
+  end
+  return parts and { parts = parts, tracks = tracks }
 end
 
 return M

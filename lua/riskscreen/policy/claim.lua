@@ -12,7 +12,6 @@ local text = require "riskscreen.util.text"
 local ACTIONS = { "allow", "review", "unknown", "block" } -- the best first
 local RANKS = { allow = 1, review = 2, unknown = 3, block = 4 }
 local KINDS = { "absent", "null", "unseen", "wrong", "missing", "unknown" }
-local FIELDS = "risks level type source whitelist contract entity category category_code opponents freeze_events"
 local FORM = "a claim is such as 'never allow where type = sanction', 'block at least where level = high', "
   .. "'review at most', 'unknown where a lookup failed'"
 
@@ -34,6 +33,12 @@ local M = {
     "never allow where risks is unknown",
     "never allow where a lookup failed",
   },
+  ---Those of a score policy.
+  standard_scores = {
+    "never allow where max_score is unknown",
+    "never allow where status is unknown",
+    "never allow where a lookup failed",
+  },
 }
 
 local breaks = {
@@ -51,27 +56,23 @@ local breaks = {
   end,
 }
 
-local kind_options, options =
-  {}, {
-    build.checked("never", "string|table", function(value)
-      return conditions.text_set(value, ACTIONS)
-    end),
-    build.choice("at_least", ACTIONS),
-    build.choice("at_most", ACTIONS),
-    build.choice("always", ACTIONS),
-    { name = "where", type = "table", default = {} },
-  }
-for index, name in ipairs(text.words(FIELDS)) do
-  kind_options[index] = build.choice(name, KINDS)
-end
-local where_options = {
-  build.checked("failed", "string|table", function(value)
-    return conditions.text_set(value, lookups.names)
-  end),
-  build.group("is", kind_options, nil, {}),
+local options = {
+  conditions.set_option("never", ACTIONS),
+  build.choice("at_least", ACTIONS),
+  build.choice("at_most", ACTIONS),
+  build.choice("always", ACTIONS),
+  { name = "where", type = "table", default = {} },
 }
 
--- The value that a text stands for: a boolean, a number, a text, or a list of texts.
+local function where_options(fields)
+  local kinds = {}
+  for index, name in ipairs(text.words(fields)) do
+    kinds[index] = build.choice(name, KINDS)
+  end
+  return { conditions.set_option("failed", lookups.names), build.group("is", kinds, nil, {}) }
+end
+
+-- The value that a text stands for: a boolean, a text, or a list of texts.
 local function value_of(written)
   local list = {}
   for word in (written:gsub(" or ", ",") .. ","):gmatch " *([^,]-) *," do
@@ -82,7 +83,7 @@ local function value_of(written)
   elseif written == "true" or written == "false" then
     return written == "true"
   end
-  return tonumber(written) or written
+  return written
 end
 
 -- Adds a term such as "type = sanction", "entity is absent" or "risk failed"; returns whether it is one.
@@ -92,7 +93,7 @@ local function add_term(where, term)
   local field, kind = term:match "^([%w_]+) is (%w+)$"
   local failed = term:match "^([%w_]+) failed$"
   if group then
-    where[group] = tables.merge(where[group] or {}, { [member] = value_of(value) })
+    where[group] = tables.merge(where[group] or {}, { [member] = tonumber(value) or value_of(value) })
   elseif name then
     where[name] = value_of(value)
   elseif field then
@@ -124,13 +125,14 @@ local function parse(written)
 end
 
 -- The policy that blocks under conditions, in the view of another policy.
-local function blocking(policy, where)
+local function blocking(domain, policy, where)
   local settings = tables.merge(policy.settings, { rules = { tables.merge(where, { action = "block" }) } })
-  local rules, message = rule.compile_all(settings, conditions.list)
-  local category = rules and rule.named(rules, "category", policy.recognised.category)
-  local recognised = tables.merge(policy.recognised, { category = category })
-  local made = tables.merge(policy, { rules = rules, recognised = recognised, cache = false })
-  return rules and setmetatable(made, getmetatable(policy)), message and message:gsub("rules%[1%]", "where")
+  local rules, message = rule.compile_all(settings, domain.conditions)
+  local recognised = tables.copy(policy.recognised)
+  for _, name in ipairs(rules and domain.named or {}) do
+    recognised[name] = rule.named(rules, name, recognised[name])
+  end
+  return rules and domain.with_rules(policy, rules, recognised), message and message:gsub("rules%[1%]", "where")
 end
 
 ---@class riskscreen.policy.CompiledClaim
@@ -141,15 +143,16 @@ end
 ---@field failed? { lookups?: table<string, true>, kinds?: table<string, true> } a lookup must have failed
 
 ---Compiles a claim.
----@param policy riskscreen.Policy
+---@param domain riskscreen.policy.Domain
+---@param policy riskscreen.Policy|riskscreen.ScorePolicy
 ---@param given string|riskscreen.PolicyClaim
 ---@return riskscreen.policy.CompiledClaim|nil
 ---@return string|nil message
-function M.compile(policy, given)
+function M.compile(domain, policy, given)
   local parsed = type(given) == "string" and parse(given) or given
   local checked, wrong = check.options(options, type(parsed) == "string" and {} or parsed)
   local where = checked and checked.where or {}
-  local own, wrong_where = check.options(where_options, tables.pick(where, { "failed", "is" }), "where.")
+  local own, wrong_where = check.options(where_options(domain.fields), tables.pick(where, { "failed", "is" }), "where.")
   local claim, count = { forbidden = {}, is_lower = true, is = own and own.is }, 0
   for name, is_broken in pairs(breaks) do
     local bound = checked and (name == "never" and checked.never or RANKS[checked[name]])
@@ -166,10 +169,10 @@ function M.compile(policy, given)
   local kinds, message
   local others = tables.without(where, "failed", "is", "error")
   if next(others) then
-    claim.policy, message = blocking(policy, others)
+    claim.policy, message = blocking(domain, policy, others)
   end
   if where.error ~= nil and not message then
-    kinds, message = blocking(policy, { error = where.error })
+    kinds, message = blocking(domain, policy, { error = where.error })
   end
   claim.failed = (own.failed or kinds) and { lookups = own.failed, kinds = kinds and kinds.rules[1].errors } or nil
   return not message and claim or nil, message

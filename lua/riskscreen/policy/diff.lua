@@ -1,13 +1,11 @@
 -- Finds the kinds of evidence about which two policies differ. Each has the actions of both and the rules that lead to
 -- them. docs/policy-proofs.md says why no kind is left out.
 
-local candidates = require "riskscreen.policy.candidates"
 local prove = require "riskscreen.policy.prove"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local RANKS = { allow = 1, review = 2, unknown = 3, block = 4 }
-local MOST_TRIES = 20 -- lists of counterparties that get amounts
 
 local M = {}
 
@@ -34,54 +32,40 @@ function Diff:__tostring()
   return text.count(#self.changes, "change") .. (self.complete and "" or ", and not decided whether there are others")
 end
 
--- The message of the reason that decided.
-local function reason_of(decision)
-  for _, reason in ipairs(decision.reasons) do
-    if reason.action == decision.action then
-      return reason.message
-    end
-  end
-end
-
 -- Adds the changes for lists of some risks; returns false if there are too many combinations.
-local function add_changes(diff, both, case_of, slots)
-  local tracks, known, groups = {}, {}, {}
-  for _, policy in ipairs(both) do
-    for slot = 1, slots do
-      tracks[#tracks + 1] = prove.track_of(case_of, policy, slot)
-      tracks[#tracks].keeps_rules = slots == 1
-    end
-  end
+local function add_changes(domain, diff, both, slots)
+  local known, groups, claim = {}, {}, { is = {} }
   for _, change in ipairs(diff.changes) do
     known[change.before .. change.after] = true
   end
-  local elements = prove.enumerate(tracks, { is = {} }, slots)
+  local space = domain.space(both, claim, slots)
+  if space then
+    space.keeps_rules = slots == 1
+  end
+  local elements = prove.enumerate(space, claim)
   for _, element in ipairs(elements or {}) do
+    local before, after = element.actions[1], element.actions[2]
     diff.cases = diff.cases + element.count
-    local evidence = candidates.evidence(element.chain)
-    local old, new = tracks[1].policy:decide(evidence), tracks[slots + 1].policy:decide(evidence)
-    if old.action ~= new.action and not known[old.action .. new.action] then
-      local reasons = slots == 1 and { tostring(old.reasons[1].rule), tostring(new.reasons[1].rule) } or {}
-      local key = table.concat(tables.concat({ old.action, new.action }, reasons), "\0")
-      local group = groups[key] or { before = old.action, after = new.action, reasons = {}, cases = 0, elements = {} }
+    if before ~= after and not known[before .. after] then
+      local key = { before, after }
+      for place = 1, slots == 1 and 2 or 0 do
+        local reason = element.reasons[place]
+        key[#key + 1] = tostring(reason and reason.rule)
+      end
+      key = table.concat(key, "|")
+      local group = groups[key] or { before = before, after = after, reasons = {}, cases = 0, elements = {} }
       groups[key], group.cases = group, group.cases + element.count
       table.insert(group.elements, element)
     end
   end
   for _, key in ipairs(tables.sorted_keys(groups)) do
     local change = groups[key]
-    local function is_example(evidence)
-      return both[1]:decide(evidence).action == change.before and both[2]:decide(evidence).action == change.after
-    end
-    table.sort(change.elements, function(one, other)
-      return one.weight < other.weight
+    change.evidence = prove.example(domain, change.elements, function(evidence)
+      local before, after = domain.decide(both[1], evidence).action, domain.decide(both[2], evidence).action
+      return before == change.before and after == change.after
     end)
-    for place = 1, math.min(MOST_TRIES, #change.elements) do
-      local evidence = candidates.evidence(change.elements[place].chain)
-      change.evidence = change.evidence or candidates.with_amounts(evidence, is_example)
-    end
     for place, policy in ipairs(change.evidence and both or {}) do
-      change.reasons[place] = reason_of(policy:decide(change.evidence))
+      change.reasons[place] = domain.decide(policy, change.evidence).reasons[1].message -- the worst first
     end
     diff.complete = diff.complete and change.evidence ~= nil
     diff.differs = diff.differs or change.evidence ~= nil
@@ -91,20 +75,17 @@ local function add_changes(diff, both, case_of, slots)
 end
 
 ---The kinds of evidence whose action another policy changes.
+---@param domain riskscreen.policy.Domain
 ---@param old riskscreen.Policy
 ---@param new riskscreen.Policy
----@param case_of fun(policy: riskscreen.Policy, results: riskscreen.LookupResults, index: integer): riskscreen.Case,
----riskscreen.Error|nil
 ---@return riskscreen.PolicyDiff
-function M.diff(old, new, case_of)
+function M.diff(domain, old, new)
   local both, diff = { old, new }, { changes = {}, cases = 0, complete = true, differs = false }
-  -- There is one list of freeze events for each outcome, and none that only one of two meanings of `lifting` ends.
-  local is_same = tables.fingerprint(old.settings.lifting) == tables.fingerprint(new.settings.lifting)
-  diff.complete = is_same or not (old:needs "freeze_events" and new:needs "freeze_events")
-  diff.complete = add_changes(diff, both, case_of, 1) and diff.complete
+  diff.complete = domain.is_comparable(old, new)
+  diff.complete = add_changes(domain, diff, both, 1) and diff.complete
   -- Where no single risk makes a difference, no list of them does. Else two of them may lead to other pairs of actions.
   if diff.changes[1] then
-    diff.complete = add_changes(diff, both, case_of, 2) and diff.complete
+    diff.complete = add_changes(domain, diff, both, 2) and diff.complete
   end
   diff.differs = diff.differs or not diff.complete and nil
   local function badness(change)

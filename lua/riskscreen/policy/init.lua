@@ -313,19 +313,46 @@ end
 
 local M = { options = policy_options }
 
--- The case of one risk, or of an address without risks; and the failure to get the risk assessment.
-local function case_of(self, results, index)
+---The case of one risk, or of an address without risks; and the failure to get the risk assessment.
+---@param self riskscreen.Policy
+---@param results riskscreen.LookupResults
+---@param index integer of the risk
+---@return riskscreen.Case
+---@return riskscreen.Error|nil
+function M.case_of(self, results, index)
   local failures, err
   results, failures, err = read(self, results)
   local risks = risks_of(results, err)
   return risks and case_of_risk(self, results, risks[index]) or case_without_risks(self, results, failures, err), err
 end
 
+-- What a proof needs to know about policies for addresses.
+local domain = {
+  conditions = conditions.list,
+  named = { "category" },
+  fields = "risks level type source whitelist contract entity category category_code opponents freeze_events",
+  space = function(...)
+    return require("riskscreen.policy.candidates").space(M.case_of, ...)
+  end,
+  concrete = function(...)
+    return require("riskscreen.policy.candidates").with_amounts(...)
+  end,
+  decide = Policy.decide,
+  -- There is one list of freeze events for each outcome, and none that only one of two meanings of `lifting` ends.
+  is_comparable = function(old, new)
+    return tables.fingerprint(old.settings.lifting) == tables.fingerprint(new.settings.lifting)
+      or not (old:needs "freeze_events" and new:needs "freeze_events")
+  end,
+  with_rules = function(policy, rules, recognised)
+    return setmetatable(tables.merge(policy, { rules = rules, recognised = recognised, cache = false }), Policy)
+  end,
+}
+
 ---Whether a claim holds for all evidence, such as "never allow where type = sanction". See docs/policy-proofs.md.
 ---@param claim string|riskscreen.PolicyClaim
 ---@return riskscreen.Proof
 function Policy:prove(claim)
-  return require("riskscreen.policy.prove").prove(self, claim, case_of)
+  return require("riskscreen.policy.prove").prove(domain, self, claim)
 end
 
 ---The kinds of evidence whose action another policy changes, the worst change first. See docs/policy-proofs.md.
@@ -335,13 +362,13 @@ function Policy:diff(other)
   if getmetatable(other) ~= Policy then
     error("diff: expected a policy for addresses", 2)
   end
-  return require("riskscreen.policy.diff").diff(self, other, case_of)
+  return require("riskscreen.policy.diff").diff(domain, self, other)
 end
 
 ---Finds rules that never decide, and says what the policy does where a lookup is not offered or a value is not known.
 ---@return riskscreen.PolicyFinding[]
 function Policy:check()
-  return require("riskscreen.policy.lint").findings(self, case_of)
+  return require("riskscreen.policy.lint").findings(domain, self)
 end
 
 ---The same policy with more recognised values.

@@ -1,21 +1,10 @@
 -- Finds rules of a policy that never decide. Says what the policy does where a lookup is not offered or a value is not
 -- known.
 
-local candidates = require "riskscreen.policy.candidates"
 local enums = require "riskscreen.interface.enums"
 local lookups = require "riskscreen.policy.lookups"
 local prove = require "riskscreen.policy.prove"
 local tables = require "riskscreen.util.tables"
-
--- The fields whose unknown values matter, by the condition that reads them.
-local FIELDS = {
-  source = "source",
-  whitelist = "whitelist",
-  contract = "contract",
-  category = "category",
-  frozen = "freeze_events",
-  counterparty = "opponents",
-}
 
 ---@class riskscreen.PolicyFinding
 ---@field about string a rule, or an unknown value
@@ -25,28 +14,33 @@ local FIELDS = {
 local M = {}
 
 -- The rules that decide about some evidence; nil if there is too much of it.
-local function deciding(policy, case_of)
-  local track, found = prove.track_of(case_of, policy, 1), {}
-  track.keeps_rules = true
-  local elements = prove.enumerate({ track }, { is = {} }, 1)
-  for _, element in ipairs(elements or {}) do
-    for _, reason in ipairs(track.policy:decide(candidates.evidence(element.chain)).reasons) do
-      found[reason.rule or false] = true
-    end
+local function deciding(domain, policy)
+  local space = domain.space({ policy }, { is = {} }, 1)
+  if space then
+    space.keeps_rules = true
   end
-  return elements and found
+  return prove.enumerate(space, { is = {} }) and space.deciding
 end
 
-local function with_rule(policy, compiled)
-  return setmetatable(tables.merge(policy, { rules = { compiled }, cache = false }), getmetatable(policy))
+-- An `error` rule decides about a kind of failures that no earlier one handles, where all lookups fail so.
+local function is_hidden(policy, compiled)
+  local handled = {}
+  for _, rule in ipairs(policy.rules) do
+    if rule == compiled then
+      return next(tables.without(rule.errors, tables.unpack(tables.sorted_keys(handled)))) == nil
+    end
+    handled = tables.merge(handled, rule.errors)
+  end
 end
 
 -- What keeps a rule from deciding, if it never does.
-local function fault_of(policy, case_of, compiled, found)
-  if compiled.errors or found and found[compiled.rule] then
+local function fault_of(domain, policy, compiled, found)
+  if compiled.errors then
+    return is_hidden(policy, compiled) and "earlier rules handle its errors" or nil
+  elseif found and found[compiled.rule] then
     return nil
   end
-  local alone = deciding(with_rule(policy, compiled), case_of)
+  local alone = deciding(domain, domain.with_rules(policy, { compiled }, policy.recognised))
   if not found or not alone then
     return "not decided whether it ever decides"
   end
@@ -63,17 +57,36 @@ local function networks_without(compiled)
   return table.concat(tables.sorted_keys(missing), ", ")
 end
 
+-- What the policy does about evidence with an unknown value of a field.
+local function unknown_value(domain, policy, field)
+  local claim, actions, allowed = { is = { [field] = "unknown" } }, {}, {}
+  local elements = prove.enumerate(domain.space({ policy }, claim, 1), claim)
+  for _, element in ipairs(elements or {}) do
+    actions[element.actions[1]] = true
+    allowed[#allowed + 1] = element.actions[1] == "allow" and element or nil
+  end
+  local evidence = prove.example(domain, allowed, function(evidence)
+    return domain.decide(policy, evidence).action == "allow"
+  end)
+  if evidence then
+    return "allowed: " .. tostring(domain.decide(policy, evidence))
+  elseif not elements or allowed[1] then
+    return "not decided whether it is ever allowed"
+  end
+  return "never allowed: " .. table.concat(tables.sorted_keys(actions), " or ")
+end
+
 ---Checks the rules of a policy. See docs/policy-proofs.md.
----@param policy riskscreen.Policy
----@param case_of function as of prove
+---@param domain riskscreen.policy.Domain
+---@param policy riskscreen.Policy|riskscreen.ScorePolicy
 ---@return riskscreen.PolicyFinding[]
-function M.findings(policy, case_of)
-  local findings, fields, found = {}, { level = true, type = true }, deciding(policy, case_of)
+function M.findings(domain, policy)
+  local findings, fields, found = {}, {}, deciding(domain, policy)
   local function add(about, message, is_fault)
     findings[#findings + 1] = { about = about, message = message, is_fault = is_fault }
   end
   for _, compiled in ipairs(policy.rules) do
-    local fault, networks = fault_of(policy, case_of, compiled, found), networks_without(compiled)
+    local fault, networks = fault_of(domain, policy, compiled, found), networks_without(compiled)
     if fault then
       add(compiled.label, fault, true)
     end
@@ -81,14 +94,13 @@ function M.findings(policy, case_of)
       local effect = compiled.not_offered == "skip" and "skipped" or "undetermined"
       add(compiled.label, ("it is %s on %s, where a lookup of it is not offered"):format(effect, networks), false)
     end
-    for _, entry in ipairs(compiled.conditions) do
-      fields[FIELDS[entry.condition.name] or "level"] = true
-    end
+  end
+  local space = domain.space({ policy }, { is = {} }, 1)
+  for _, part in ipairs(space and space.parts or {}) do
+    fields = tables.merge(fields, part.fields)
   end
   for _, field in ipairs(tables.sorted_keys(fields)) do
-    local proof = policy:prove(("never allow where %s is unknown"):format(field))
-    local message = proof.holds and "never allowed" or proof.decision and "allowed: " .. tostring(proof.decision)
-    add(("unknown %s"):format(field), message or "not decided whether it is ever allowed", false)
+    add("unknown " .. field, unknown_value(domain, policy, field), false)
   end
   return findings
 end

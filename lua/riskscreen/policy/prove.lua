@@ -1,145 +1,110 @@
--- Proves claims about policies, and finds the evidence about which two policies differ. It tries every combination of
--- the raw values of candidates.lua, part by part. Combinations that the rules do not tell apart are merged, and the
--- policy decides about the plainest one of each. docs/policy-proofs.md says why that is enough.
+-- Proves claims about policies, and finds the evidence about which two policies differ. The raw values of each part of
+-- the evidence are put into classes that no condition tells apart. Then the rules are tried in their order: an element
+-- stands for all evidence that has led to the same outcomes, and a rule splits it. Elements that no later rule tells
+-- apart are merged. docs/policy-proofs.md says why that is enough.
 
 local candidates = require "riskscreen.policy.candidates"
 local claims = require "riskscreen.policy.claim"
+local decision = require "riskscreen.policy.decision"
 local evaluate = require "riskscreen.policy.evaluate"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local MOST_STEPS = 1000000 -- combinations that are looked at
-local MOST_TRIES = 20 -- lists of counterparties that get amounts
--- The states of a rule. An undetermined one has the action that its failures lead to. Of several conditions the largest
--- one counts. A track's states are a list in the order of its rules, without those that fail: 10 * index + state of a
--- rule that a later part may change, or a code below zero of one that is settled.
+local MOST_STEPS = 1000000 -- elements that a rule is tried for
+local MERGED_EVERY = 8 -- rules; elements that a rule has changed are merged at once
+local MOST_TRIES = 20 -- elements whose evidence is tried as a counterexample
+-- The outcomes of a condition. An undetermined one has the action that its failure leads to. Of several conditions of a
+-- rule the largest one counts.
 local HOLDS, FAILS = 1, 6
-local ACTIONS = { allow = 10, review = 20, block = 30 }
 local UNDETERMINED = { allow = 2, review = 3, block = 4, unknown = 5 }
+local EFFECTS = { [2] = "allow", [3] = "review", [4] = "block", [5] = "unknown" }
 local NONE = {}
 local KINDS = {
   missing = { absent = true, null = true },
   unknown = { absent = true, null = true, unseen = true, wrong = true },
 }
 
+---A part of the evidence: the raw values that it may have.
+---@class riskscreen.policy.Part
+---@field list riskscreen.policy.Candidate[]
+---@field fields table<string, true> for claims
+---@field lookup? riskscreen.LookupName of a part that may be a failure
+---@field parent? integer the part that it fills in, if that one has one of the forms
+---@field forms? table<string, true>
+---@field slot? integer it is about the tracks of one slot
+---@field notes? table<string, true> the kinds of tracks about whose case it decides more than outcomes
+
+---The rules of a policy for one case, such as one risk of a list; or the conditions of a claim as one rule.
+---@class riskscreen.policy.Track
+---@field policy integer the number of the policy; 0 for a claim
+---@field slot integer of the risks, or of the strategies
+---@field kind string of the case
+---@field rules riskscreen.CompiledRule[]
+---@field all_rules riskscreen.CompiledRule[]
+---@field places table<string, integer> the part that a condition reads, by the condition's name
+---@field case_of fun(evidence: table): riskscreen.Case|nil, riskscreen.Error|nil
+
+---@class riskscreen.policy.Space
+---@field parts riskscreen.policy.Part[] each behind its parent
+---@field tracks riskscreen.policy.Track[] the one of a claim first
+---@field finish? fun(evidence: table): table the evidence of the parts as a policy takes it
+---@field keeps_rules? boolean rules that decide are told apart, and not their actions alone
+---@field deciding? table<riskscreen.Rule, true> the rules that decide about some case
+
+---What a kind of policies gives to a proof.
+---@class riskscreen.policy.Domain
+---@field conditions riskscreen.Condition[]
+---@field named string[] the conditions whose values are known by being named
+---@field fields string of claims
+---@field space fun(policies: table[], claim: riskscreen.policy.CompiledClaim, slots: integer):
+---riskscreen.policy.Space|nil
+---@field decide fun(policy: riskscreen.Policy, evidence: table): riskscreen.Decision
+---@field is_comparable fun(old: table, new: table): boolean the parts show every difference of two policies
+---@field with_rules fun(policy: table, rules: riskscreen.CompiledRule[], recognised: table): table a policy like it
+---@field concrete fun(evidence: table, is_wanted: fun(evidence: table): boolean): table|nil evidence to decide about
+
 local M = {}
 
----The rules of a policy for one risk of a list, or the conditions of a claim as a policy with one rule.
----@class riskscreen.policy.Track
----@field case_of fun(policy: riskscreen.Policy, results: riskscreen.LookupResults, index: integer): riskscreen.Case,
----riskscreen.Error|nil of the policy's module
----@field policy riskscreen.Policy its conditions on counterparties also take outcomes
----@field slot integer of the risk
----@field is_claim? boolean
----@field uses table<string, table[]> by the condition: each place that has it
----@field last integer[] by the rule: the part after which its state is settled
----@field keeps_rules? boolean rules that match are told apart, and not their actions alone
-
----@param case_of function
----@param policy riskscreen.Policy
----@param slot integer
----@param is_claim? boolean
----@return riskscreen.policy.Track
-function M.track_of(case_of, policy, slot, is_claim)
-  local track, rules = { case_of = case_of, slot = slot, is_claim = is_claim, uses = {}, last = {} }, {}
-  track.policy = setmetatable(tables.merge(policy, { rules = rules }), getmetatable(policy))
-  for index, rule in ipairs(policy.rules) do
-    local conditions = {}
-    for place, entry in ipairs(rule.conditions) do
-      local condition, name, key = entry.condition, entry.condition.name, nil
-      if name == "counterparty" then
-        local settings = tables.pick(policy.settings, { "absent_risks", "absent_opponents" })
-        key = tables.fingerprint { entry.wanted, settings, policy.recognised.level, policy.recognised.type }
-        condition = candidates.with_outcome(condition, key)
-      end
-      conditions[place] = tables.merge(entry, { condition = condition })
-      local use = { index = index, entry = conditions[place], condition = condition, policy = policy, key = key }
-      use.wanted, track.uses[name] = entry.wanted, track.uses[name] or {}
-      table.insert(track.uses[name], use)
-    end
-    rules[index] = tables.merge(rule, { conditions = conditions })
-  end
-  return track
-end
-
--- Whether a part is about the risk of a track, or about all.
-local function is_about(stage, track)
-  return not stage.slot or stage.slot == track.slot
-end
-
-local function has_any(set, map)
-  for name in pairs(set) do
-    if map[name] ~= nil then
-      return true
+-- The rules of all tracks in the order in which they are tried. Those of the tracks alternate, so that rules that read
+-- the same parts are near to each other.
+local function rounds_of(space)
+  local rounds = {}
+  for number, track in ipairs(space.tracks) do
+    for place, rule in ipairs(track.rules) do
+      local is_last = place == #track.rules
+      rounds[#rounds + 1] = { track = track, number = number, rule = rule, place = place, is_last = is_last, uses = {} }
     end
   end
-  return false
+  table.sort(rounds, function(one, other)
+    return one.place < other.place or one.place == other.place and one.number < other.number
+  end)
+  return rounds
 end
 
--- The parts of the lookups that the tracks or the claim depend on.
-local function stages_of(tracks, claim, slots)
-  local needed, kept = tables.merge({ risk = true }, claim.failed and claim.failed.lookups), {}
-  local stages = candidates.stages(tables.pluck(tracks, "policy"), slots)
-  for _, stage in ipairs(stages) do
-    needed[stage.lookup] = needed[stage.lookup] or has_any(stage.fields, claim.is)
-    for _, track in ipairs(tracks) do
-      needed[stage.lookup] = needed[stage.lookup] or has_any(stage.names, track.uses)
-    end
+-- The conditions of each rule, and those that read each part. A condition reads its part, or the parent of one that is
+-- not filled in.
+local function index_uses(space)
+  space.rounds, space.uses = rounds_of(space), {}
+  for index in ipairs(space.parts) do
+    space.uses[index] = {}
   end
-  for _, stage in ipairs(stages) do
-    kept[#kept + 1] = needed[stage.lookup] and stage or nil
-    for _, track in ipairs(tracks) do
-      for name in pairs(is_about(stage, track) and stage.names or NONE) do
-        for _, use in ipairs(track.uses[name] or NONE) do
-          track.last[use.index] = #kept
-        end
+  for number, round in ipairs(space.rounds) do
+    for place, entry in ipairs(round.rule.conditions) do
+      local index, child = round.track.places[entry.condition.name], nil
+      local use = { track = round.track, rule = round.rule, entry = entry, place = index, number = number }
+      round.uses[place] = use
+      while index do
+        table.insert(space.uses[index], { use = use, child = child })
+        child, index = space.parts[index], space.parts[index].parent
       end
     end
   end
-  return kept
 end
 
--- The conditions that a value decides: those of its part, and those of later parts that it leaves nothing to fill in.
-local function names_decided(stages, stage, form)
-  local names = stage.names
-  for _, later in ipairs(stage.forms and NONE or stages) do
-    local is_same = later.lookup == stage.lookup and (not later.slot or later.slot == stage.slot)
-    if is_same and later.forms and not later.forms[form] then
-      names = tables.merge(names, later.names)
-    end
-  end
-  return names
-end
-
--- The states of a track's open rules by the conditions of some names; what matters of the case besides; the failure.
-local function effect_of(track, stage, names, evidence, open)
-  local case, err = track.case_of(track.policy, evidence, track.slot)
-  local states, note, is_open = {}, "", tables.set(open)
-  local function action_of(failure)
-    local handled = failure and evaluate.handled_reason(track.policy.rules, case, failure)
-    return handled and handled.action or "unknown"
-  end
-  for name in pairs(is_about(stage, track) and names or NONE) do
-    for _, use in ipairs(track.uses[name] or NONE) do
-      if is_open[use.index] then
-        local rule = track.policy.rules[use.index]
-        local holds = evaluate.condition(use.entry, case, rule.not_offered)
-        local state = holds and HOLDS or FAILS
-        state = holds == nil and UNDETERMINED[action_of(case.failures[stage.lookup])] or state
-        states[use.index] = math.max(states[use.index] or HOLDS, state)
-      end
-    end
-  end
-  if stage.slot == track.slot and not stage.forms and not track.is_claim then
-    note = err and "failed " .. action_of(err) or case.unrecognised and "unrecognised" or "known"
-  end
-  return { states = states, note = note }, case.failures[stage.lookup]
-end
-
-local function is_wanted(stage, claim, candidate)
+local function is_wanted(part, claim, candidate)
   for field, kind in pairs(claim.is) do
     local own = candidate.kinds[field]
-    if stage.fields[field] and own ~= kind and not (KINDS[kind] and KINDS[kind][own]) then
+    if part.fields[field] and own ~= kind and not (KINDS[kind] and KINDS[kind][own]) then
       return false
     end
   end
@@ -153,11 +118,252 @@ local function is_wanted_failure(claim, lookup, failure)
     and (not wanted.kinds or wanted.kinds[failure.kind] == true)
 end
 
--- Adds an element to a list, or merges it with the one that has its key. The plainer one stays.
-local function merge_into(list, places, key, element)
-  local place = places[key] or #list + 1
+local function action_of(track, case, failure)
+  local handled = failure and evaluate.handled_reason(track.all_rules, case, failure)
+  return handled and handled.action or "unknown"
+end
+
+local function outcome_of(use, case)
+  local holds = evaluate.condition(use.entry, case, use.rule.not_offered)
+  if holds == nil then
+    return UNDETERMINED[action_of(use.track, case, case.failures[use.entry.lookup])]
+  end
+  return holds and HOLDS or FAILS
+end
+
+-- What the action of a case depends on besides its conditions.
+local function note_of(track, case, err)
+  if not case then
+    return "none"
+  end
+  return err and "failed " .. action_of(track, case, err)
+    or case.may_exist and "may"
+    or case.unrecognised and "odd"
+    or "known"
+end
+
+-- What one candidate leads to, as a class of its own; and the key of the classes that lead to the same.
+local function class_of(space, claim, index, candidate, chosen)
+  local part, cases = space.parts[index], {}
+  local class = { candidate = candidate, weight = candidate.weight, count = 1, outcomes = {}, notes = {} }
+  local evidence = candidates.evidence(tables.merge(chosen, { [index] = candidate }))
+  local key, group = {}, { tostring(candidate.form) }
+  local function case_of(track)
+    cases[track] = cases[track] or { track.case_of(evidence) }
+    return cases[track][1], cases[track][2]
+  end
+  for place, track in ipairs(part.notes and space.tracks or NONE) do
+    local is_about = track.policy > 0 and part.notes[track.kind] and (not part.slot or part.slot == track.slot)
+    class.notes[place] = is_about and note_of(track, case_of(track)) or nil
+    group[#group + 1] = class.notes[place]
+  end
+  for _, reader in ipairs(space.uses[index]) do
+    if not (reader.child and reader.child.forms[candidate.form]) then
+      local case = case_of(reader.use.track)
+      local outcome = case and outcome_of(reader.use, case) or FAILS
+      class.outcomes[reader.use], key[#key + 1] = outcome, outcome
+    end
+  end
+  class.has_failed = false
+  for _, track in ipairs(claim.failed and part.lookup and space.tracks or NONE) do
+    local case = case_of(track)
+    local failure = case and case.failures[part.lookup]
+    class.has_failed = class.has_failed or is_wanted_failure(claim, part.lookup, failure or nil)
+  end
+  class.group = table.concat(group, " ") .. tostring(class.has_failed)
+  return class, table.concat(key) .. class.group
+end
+
+-- A class gets a number for what is left of its outcomes behind each rule: classes with the same one are not told apart
+-- any more.
+local function add_rests(space, index, class, numbers)
+  local uses, rest, place = space.uses[index], 0, #space.uses[index]
+  class.rests = {}
+  for number = #space.rounds, 0, -1 do
+    while place > 0 and uses[place].use.number > number do
+      local key = rest .. ":" .. tostring(class.outcomes[uses[place].use])
+      numbers.count = numbers[key] and numbers.count or numbers.count + 1
+      numbers[key] = numbers[key] or numbers.count
+      rest, place = numbers[key], place - 1
+    end
+    class.rests[number] = rest
+  end
+end
+
+-- What is left of the outcomes of a set's classes behind a rule; false where it is not the same.
+local function rest_of(set, number)
+  if set.rests[number] == nil then
+    set.rests[number] = set[1].rests[number]
+    for _, class in ipairs(set) do
+      set.rests[number] = class.rests[number] == set.rests[number] and set.rests[number]
+    end
+  end
+  return set.rests[number]
+end
+
+local function sealed(set)
+  local names = {}
+  set.size, set.splits, set.rests = 0, {}, {}
+  for place, class in ipairs(set) do
+    names[place], set.size = class.number, set.size + class.count
+  end
+  set.key = table.concat(names, ",")
+  return set
+end
+
+-- The values of a part as sets of classes, the plainest first. In a set all have the same form and the same notes.
+local function groups_of(space, claim, index, chosen)
+  local classes, places, groups, by_name, numbers = {}, {}, {}, {}, { count = 0 }
+  for _, candidate in ipairs(space.parts[index].list) do
+    if is_wanted(space.parts[index], claim, candidate) then
+      local class, key = class_of(space, claim, index, candidate, chosen)
+      local known = classes[places[key]]
+      if known then
+        known.count = known.count + 1
+      else
+        classes[#classes + 1], places[key], class.number = class, #classes + 1, #classes + 1
+      end
+      if known and class.weight < known.weight then
+        known.candidate, known.weight = candidate, class.weight
+      end
+    end
+  end
+  table.sort(classes, function(one, other)
+    return one.weight < other.weight or one.weight == other.weight and one.number < other.number
+  end)
+  for _, class in ipairs(classes) do
+    add_rests(space, index, class, numbers)
+    if not by_name[class.group] then
+      by_name[class.group], groups[#groups + 1] = {}, class.group
+    end
+    table.insert(by_name[class.group], class)
+  end
+  for place, name in ipairs(groups) do
+    groups[place] = sealed(by_name[name])
+  end
+  return groups
+end
+
+local function plainest(sets)
+  local chosen = {}
+  for index, set in pairs(sets) do
+    chosen[index] = set[1].candidate
+  end
+  return chosen
+end
+
+-- An element of all evidence that has a value of a set.
+local function filled(element, index, set)
+  local after = tables.merge(element, { sets = tables.merge(element.sets, { [index] = set }) })
+  after.read, after.notes = {}, tables.merge(element.notes, set[1].notes)
+  after.has_failed = element.has_failed or set[1].has_failed
+  return after
+end
+
+local function has_any(set, map)
+  for name in pairs(set) do
+    if map[name] ~= nil then
+      return true
+    end
+  end
+  return false
+end
+
+-- All evidence that a claim may be about, before a rule is tried: an element for each combination of forms and notes.
+local function first_elements(space, claim)
+  local first = { sets = {}, read = {}, notes = {}, open = {}, actions = {}, reasons = {}, count = 1 }
+  first.has_failed = not claim.failed
+  for number in ipairs(space.tracks) do
+    first.open[number] = {}
+  end
+  local elements = { first }
+  for index, part in ipairs(space.parts) do
+    local after, groups = {}, {}
+    for _, element in ipairs(elements) do
+      local parent = element.sets[part.parent]
+      local form = parent and parent[1].candidate.form
+      if not part.parent or form and part.forms[form] then
+        groups[form or ""] = groups[form or ""] or groups_of(space, claim, index, plainest(element.sets))
+        for _, set in ipairs(groups[form or ""]) do
+          after[#after + 1] = filled(element, index, set)
+        end
+      elseif not has_any(part.fields, claim.is) then
+        after[#after + 1] = element
+      end
+    end
+    elements = after
+  end
+  return elements
+end
+
+-- Sets aside the parts whose values the rules behind a number do not tell apart.
+local function set_aside(element, number)
+  local sets, read = {}, tables.copy(element.read)
+  for index, set in pairs(element.sets) do
+    if rest_of(set, number) then
+      element.count, read[index] = element.count * set.size, set
+    else
+      sets[index] = set
+    end
+  end
+  element.sets, element.read = sets, read
+end
+
+local function weight_of(element)
+  local weight = 0
+  for _, sets in ipairs { element.sets, element.read } do
+    for _, set in pairs(sets) do
+      weight = weight + set[1].weight
+    end
+  end
+  return weight
+end
+
+-- The undetermined rules before a match: the worst action that those of an action lead to. One that blocks counts
+-- whatever matches, so others with no worse action do not matter.
+local function with_pending(pending, action, state)
+  local after, effect = tables.copy(pending), EFFECTS[state]
+  after[action] = after[action] and decision.worst(after[action], effect) or effect
+  for own, its_effect in pairs(after) do
+    if own ~= "block" and after.block and decision.worst(after.block, its_effect) == after.block then
+      after[own] = nil
+    end
+  end
+  return after
+end
+
+-- All that the action of a track's case depends on, besides the rule that matches.
+local function state_of(element, number)
+  local pending = element.open[number]
+  return pending
+    and ("%s %s %s %s"):format(
+      tostring(element.notes[number]),
+      tostring(pending.allow),
+      tostring(pending.review),
+      tostring(pending.block)
+    )
+end
+
+-- Adds an element to a list, or merges it with the one from which no rule behind a number tells it apart. The plainer
+-- one stays.
+local function merge_into(list, space, element, number)
+  set_aside(element, number)
+  local key = {}
+  for index in ipairs(space.parts) do
+    local set = element.read[index]
+    key[index] = set and rest_of(set, number) or element.sets[index] and element.sets[index].key or "-"
+  end
+  for track in ipairs(space.tracks) do
+    key[#key + 1] = state_of(element, track) or "-"
+  end
+  for policy, action in ipairs(element.actions) do
+    local reason = space.keeps_rules and element.reasons[policy]
+    key[#key + 1] = action .. tostring(reason and reason.rule)
+  end
+  key, element.weight = table.concat(key, "|"), weight_of(element)
+  local place = list[key] or #list + 1
   local kept = list[place]
-  places[key] = place
+  list[key] = place
   if kept then
     element.count = element.count + kept.count
   end
@@ -168,154 +374,152 @@ local function merge_into(list, places, key, element)
   end
 end
 
--- The rules of each track that a part may still change, as lists; the conditions on counterparties in them; a key.
-local function open_rules(tracks, stage, element)
-  local open, uses, keys, seen = {}, {}, {}, {}
-  for place, track in ipairs(tracks) do
-    open[place] = {}
-    for _, code in ipairs(element.states[place]) do
-      local index = math.floor(code / 10)
-      if code > 0 and track.policy.rules[index].lookups[stage.lookup] then
-        table.insert(open[place], index)
-      end
-    end
-    local is_open = tables.set(open[place])
-    for _, use in ipairs(stage.names.counterparty and track.uses.counterparty or NONE) do
-      uses[#uses + 1] = is_open[use.index] and not seen[use.key] and use or nil
-      seen[use.key] = seen[use.key] or is_open[use.index]
-    end
-    keys[place] = table.concat(open[place], ",")
+-- Calls a function with each outcome of a condition, and the part of an element that has it.
+local function split(space, element, use, visit)
+  local index = use.place
+  while not (element.sets[index] or element.read[index]) do
+    index = space.parts[index].parent
   end
-  return open, uses, table.concat(keys, "|")
+  local set = element.sets[index]
+  if not set then
+    return visit(element.read[index][1].outcomes[use], element)
+  end
+  local splits = set.splits[use]
+  if not splits then
+    splits = {}
+    for _, class in ipairs(set) do
+      local outcome = class.outcomes[use]
+      splits[outcome] = splits[outcome] or {}
+      table.insert(splits[outcome], class)
+    end
+    for outcome, some in pairs(splits) do
+      splits[outcome] = #some == #set and set or sealed(some)
+    end
+    set.splits[use] = splits
+  end
+  for outcome = HOLDS, FAILS do
+    local some = splits[outcome]
+    if some == set then
+      visit(outcome, element)
+    elseif some then
+      local part = tables.merge(element, { sets = tables.merge(element.sets, { [index] = some }) })
+      visit(outcome, part)
+    end
+  end
 end
 
--- The values of a part that the open rules of an element tell apart, and their effects; nil if there are too many.
-local function choices_of(search, stage, element)
-  local claim, choices, places = search.claim, {}, {}
-  if stage.forms and not stage.forms[element.form] then
-    return { not has_any(stage.fields, claim.is) and { count = 1, weight = 0, effects = NONE } or nil }
+-- Decides the case of a track, by the rule that matches or without one. The worst action of a policy's cases counts.
+local function decide(space, round, element, is_match)
+  local track, number = round.track, round.number
+  local name = is_match
+    and (space.keeps_rules and round.place or round.rule.action .. tostring(round.rule.handles_unrecognised))
+  local key = ("%d %s %s"):format(number, tostring(name), state_of(element, number))
+  local reason = space.known[key]
+  if reason == nil then
+    local case, err = track.case_of(candidates.evidence(plainest(tables.merge(element.sets, element.read))))
+    reason = case and evaluate.case(err and track.all_rules or track.rules, case, err) or false
+    space.known[key] = reason
+    space.deciding[reason and reason.rule or false] = true
   end
-  local open, uses, mask = open_rules(search.tracks, stage, element)
-  mask = table.concat({ mask, tostring(element.form), stage.forms and element.notes or "" }, " ")
-  local known = search.known[stage]
-  if known[mask] then
-    return known[mask]
-  end
-  local list = stage.list(uses)
-  for _, candidate in ipairs(list or NONE) do
-    local choice = { candidate = candidate, count = 1, weight = candidate.weight, effects = {}, has_failed = false }
-    local key = { tostring(candidate.form) }
-    local names = names_decided(search.stages, stage, candidate.form)
-    local evidence = candidates.evidence { candidate = candidate, before = element.chain }
-    for place, track in ipairs(is_wanted(stage, claim, candidate) and search.tracks or NONE) do
-      local effect, failure = effect_of(track, stage, names, evidence, open[place])
-      choice.effects[place], key[#key + 1] = effect, effect.note
-      choice.has_failed = choice.has_failed or is_wanted_failure(claim, stage.lookup, failure)
-      for _, index in ipairs(open[place]) do
-        key[#key + 1] = effect.states[index] or HOLDS
-      end
-    end
-    key[#key + 1] = tostring(choice.has_failed)
-    if choice.effects[1] then
-      merge_into(choices, places, table.concat(key, " "), choice)
-    end
-  end
-  known[mask] = list and choices
-  return known[mask]
-end
-
--- The code of a rule that is settled. Its number does not matter unless the track keeps it.
-local function settled_code(track, index, state)
-  local rule = track.policy.rules[index]
-  local own = track.keeps_rules and 100 * index or rule.handles_unrecognised and 100 or 0
-  return -ACTIONS[rule.action] - state - (state == HOLDS and own or 0)
-end
-
--- The states of a track after one more part; nil where a claim is not about the evidence. Rules behind one that matches
--- do not matter. Of those that stay undetermined, the first of each action and cause does.
-local function next_states(track, states, effect, part)
-  local after, seen = {}, {}
-  for _, code in ipairs(states) do
-    if code > 0 then
-      local index, state = math.floor(code / 10), code % 10
-      state = math.max(state, effect and effect.states[index] or HOLDS)
-      code = (track.last[index] or 0) > part and 10 * index + state or settled_code(track, index, state)
-      code = state ~= FAILS and code
-      if track.is_claim and state ~= HOLDS then
-        return nil
-      end
-    end
-    if code and not seen[code] then
-      after[#after + 1], seen[code] = code, true
-    end
-    if code and code < 0 and -code % 10 == HOLDS then
-      break
-    end
+  local action, old = reason and reason.action or "allow", element.actions[track.policy]
+  local after = tables.merge(element, { open = tables.copy(element.open) })
+  after.open[number] = nil
+  if not old or action ~= old and decision.worst(action, old) == action then
+    after.actions = tables.merge(element.actions, { [track.policy] = action })
+    after.reasons = tables.merge(element.reasons, { [track.policy] = reason })
   end
   return after
 end
 
--- An element with one more value, and its key; nil where the claim is not about it.
-local function extended(search, element, choice, index)
-  local after, following = { states = {}, notes = element.notes }, search.stages[index + 1]
-  after.chain = choice.candidate and { candidate = choice.candidate, before = element.chain } or element.chain
-  after.count, after.weight = element.count * choice.count, element.weight + choice.weight
-  after.has_failed = element.has_failed or choice.has_failed or false
-  if following and following.forms then
-    after.form = (search.stages[index].forms and element or choice.candidate).form
-  end
-  local key = { tostring(after.form), tostring(after.has_failed) }
-  for place, track in ipairs(search.tracks) do
-    local effect = choice.effects[place]
-    local states = next_states(track, element.states[place], effect, index)
-    if not states then
-      return nil
+-- Tries a rule for an element, and visits each part of it that leads to something else.
+local function try_rule(space, round, element, visit)
+  local number, states = round.number, { { element, HOLDS } }
+  local function leave(part)
+    if not round.is_last then
+      visit(part)
+    elseif round.track.policy > 0 then
+      visit(decide(space, round, part, false))
     end
-    after.notes = after.notes .. (effect and effect.note or "")
-    after.states[place], key[#key + 1] = states, table.concat(states, ",")
   end
-  return after, table.concat(key, " ") .. after.notes
+  if round.rule.errors then
+    return leave(element)
+  end
+  for _, use in ipairs(round.uses) do
+    local after = {}
+    for _, one in ipairs(states) do
+      split(space, one[1], use, function(outcome, part)
+        if outcome == FAILS then
+          leave(part)
+        else
+          after[#after + 1] = { part, math.max(one[2], outcome) }
+        end
+      end)
+    end
+    states = after
+  end
+  for _, one in ipairs(states) do
+    local part, state = one[1], one[2]
+    state = part.notes[number] == "may" and UNDETERMINED.unknown or state
+    if state == HOLDS then
+      visit(decide(space, round, part, true))
+    else
+      local pending = with_pending(part.open[number], round.rule.action, state)
+      leave(tables.merge(part, { open = tables.merge(part.open, { [number] = pending }) }))
+    end
+  end
 end
 
 ---All evidence that the rules of the tracks tell apart and that a claim is about; nil if there is too much of it.
----@param tracks riskscreen.policy.Track[]
+---@param space riskscreen.policy.Space|nil
 ---@param claim riskscreen.policy.CompiledClaim
----@param slots integer the risks of a list
----@return table[]|nil
+---@return table[]|nil elements each with `actions` and `reasons` by the policy, `count`, `weight` and `evidence`
 ---@return integer steps
-function M.enumerate(tracks, claim, slots)
-  local search = { tracks = tracks, claim = claim, stages = stages_of(tracks, claim, slots), known = {} }
-  local first, steps = { count = 1, weight = 0, has_failed = not claim.failed, states = {}, notes = "" }, 0
-  for place, track in ipairs(tracks) do
-    first.states[place] = {}
-    for index, rule in ipairs(track.policy.rules) do
-      table.insert(first.states[place], not rule.errors and 10 * index + HOLDS or nil)
-    end
+function M.enumerate(space, claim)
+  if not space then
+    return nil, 0
   end
-  local elements = { first }
-  for index, stage in ipairs(search.stages) do
-    local after, places = {}, {}
-    search.known[stage] = {}
-    for _, element in ipairs(elements) do
-      local choices = choices_of(search, stage, element)
-      steps = steps + #(choices or NONE)
-      if not choices or steps > MOST_STEPS then
-        return nil, steps
+  index_uses(space)
+  space.steps, space.known, space.deciding = 0, {}, {}
+  local elements, finished, current = {}, {}, nil
+  for _, element in ipairs(first_elements(space, claim)) do
+    elements[#elements + 1] = element.has_failed and element or nil
+  end
+  for number, round in ipairs(space.rounds) do
+    local after = {}
+    local function visit(element)
+      space.steps = space.steps + 1
+      if element == current and round.place % MERGED_EVERY > 0 then
+        after[#after + 1] = element
+      elseif next(element.open) then
+        merge_into(after, space, element, number)
+      else
+        merge_into(finished, space, element, #space.rounds)
       end
-      for _, choice in ipairs(choices) do
-        local one, key = extended(search, element, choice, index)
-        if one then
-          merge_into(after, places, key, one)
-        end
+    end
+    for _, element in ipairs(space.steps > MOST_STEPS and NONE or elements) do
+      current = element
+      local is_open, is_neutral = element.open[round.number], element.notes[round.number] == "none"
+      if is_open and is_neutral then
+        visit(decide(space, round, element, false))
+      elseif is_open then
+        try_rule(space, round, element, visit)
+      else
+        visit(element)
       end
     end
     elements = after
+    if space.steps > MOST_STEPS then
+      return nil, space.steps
+    end
   end
-  local wanted = {}
-  for _, element in ipairs(elements) do
-    wanted[#wanted + 1] = element.has_failed and element or nil
+  for _, element in ipairs(finished) do
+    local evidence = candidates.evidence(plainest(element.read))
+    element.evidence = space.finish and space.finish(evidence) or evidence
   end
-  return wanted, steps
+  table.sort(finished, function(one, other)
+    return one.weight < other.weight
+  end)
+  return finished, space.steps
 end
 
 ---@class riskscreen.Proof
@@ -333,33 +537,33 @@ function Proof:__tostring()
   return self.holds == nil and "not decided" or "does not hold: " .. tostring(self.decision)
 end
 
-local function prove_lists(case_of, policy, claim, slots)
-  local tracks = {}
-  for slot = 1, slots do
-    tracks[slot] = M.track_of(case_of, policy, slot)
+---The first evidence of elements that is of a kind, without outcomes in the place of amounts.
+---@param domain riskscreen.policy.Domain
+---@param elements table[]
+---@param is_example fun(evidence: table): boolean
+---@return table|nil
+function M.example(domain, elements, is_example)
+  for place = 1, math.min(MOST_TRIES, #elements) do
+    local evidence = domain.concrete(elements[place].evidence, is_example)
+    if evidence then
+      return evidence
+    end
   end
-  tracks[#tracks + 1] = claim.policy and M.track_of(case_of, claim.policy, 1, true) or nil
-  local elements, steps = M.enumerate(tracks, claim, slots)
-  local proof, broken, tries = setmetatable({ cases = 0, steps = steps }, Proof), {}, 0
+end
+
+local function prove_lists(domain, policy, claim, slots)
+  local elements, steps = M.enumerate(domain.space({ policy }, claim, slots), claim)
+  local proof, broken = setmetatable({ cases = 0, steps = steps }, Proof), {}
   for _, element in ipairs(elements or NONE) do
     proof.cases = proof.cases + element.count
-    local decided = tracks[1].policy:decide(candidates.evidence(element.chain))
-    broken[#broken + 1] = claim.forbidden[decided.action] and element or nil
+    broken[#broken + 1] = claim.forbidden[element.actions[1]] and element or nil
   end
-  table.sort(broken, function(one, other)
-    return one.weight < other.weight
+  proof.evidence = M.example(domain, broken, function(evidence)
+    local is_claimed = not claim.policy or domain.decide(claim.policy, evidence).action == "block"
+    return is_claimed and claim.forbidden[domain.decide(policy, evidence).action] == true
   end)
-  local function is_broken(evidence)
-    local is_claimed = not claim.policy or claim.policy:decide(evidence).action == "block"
-    return is_claimed and claim.forbidden[policy:decide(evidence).action] == true
-  end
-  while broken[tries + 1] and tries < MOST_TRIES and not proof.evidence do
-    tries = tries + 1
-    proof.evidence = candidates.with_amounts(candidates.evidence(broken[tries].chain), is_broken)
-  end
-  proof.decision = proof.evidence and policy:decide(proof.evidence)
   if proof.evidence then
-    proof.holds = false
+    proof.holds, proof.decision = false, domain.decide(policy, proof.evidence)
   elseif elements and not broken[1] then
     proof.holds = true
   end
@@ -367,20 +571,19 @@ local function prove_lists(case_of, policy, claim, slots)
 end
 
 ---Whether a claim holds for all evidence.
----@param policy riskscreen.Policy
+---@param domain riskscreen.policy.Domain
+---@param policy riskscreen.Policy|riskscreen.ScorePolicy
 ---@param given string|riskscreen.PolicyClaim
----@param case_of fun(policy: riskscreen.Policy, results: riskscreen.LookupResults, index: integer): riskscreen.Case,
----riskscreen.Error|nil
 ---@return riskscreen.Proof
-function M.prove(policy, given, case_of)
-  local claim, message = claims.compile(policy, given)
+function M.prove(domain, policy, given)
+  local claim, message = claims.compile(domain, policy, given)
   if not claim then
     error("prove: " .. message, 3)
   end
-  local proof = prove_lists(case_of, policy, claim, 1)
+  local proof = prove_lists(domain, policy, claim, 1)
   -- One more risk makes no decision better.
   if proof.holds and not claim.is_lower then
-    local of_two = prove_lists(case_of, policy, claim, 2)
+    local of_two = prove_lists(domain, policy, claim, 2)
     of_two.cases = proof.cases + of_two.cases
     return of_two
   end

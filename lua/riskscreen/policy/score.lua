@@ -129,6 +129,7 @@ local policy_options = {
 }
 
 ---@class riskscreen.ScorePolicy
+---@field settings table the checked options
 ---@field rules riskscreen.CompiledRule[]
 ---@field rules_about riskscreen.CompiledRule[][] the same by the part that they are about
 ---@field is_final table<integer, true>
@@ -245,6 +246,25 @@ local function cases_of(policy, result)
   return cases, message
 end
 
+-- The cases of a result, or the one of a failure.
+local function read(policy, result, other)
+  local cases, message = NONE, "there is no result"
+  if result ~= nil then
+    cases, message = cases_of(policy, result)
+  end
+  if not message then
+    return cases
+  end
+  local err = result == nil and errors.is(other) and other or errors.new("protocol", message)
+  local case = { kind = TRANSACTION, part = NONE, describe = describe, policy = policy }
+  case.failures, case.not_offered = { risk = err }, NONE
+  return { case }, err
+end
+
+local function has_risks(policy, result)
+  return type(result) == "table" and (policy.needs_risks or member(result, "risks") ~= nil)
+end
+
 ---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
 ---@param result table|nil
 ---@param other? riskscreen.Response|riskscreen.Error
@@ -253,20 +273,13 @@ function ScorePolicy:decide(result, other)
   if result == nil and errors.is(other) and other.decision then
     return other.decision
   end
-  local cases, message = NONE, "there is no result"
-  if result ~= nil then
-    cases, message = cases_of(self, result)
-  end
-  local err = message and (result == nil and errors.is(other) and other or errors.new("protocol", message))
+  local cases, err = read(self, result, other)
   local reasons, degraded = {}, false
-  if err then
-    local case = { part = NONE, describe = describe, policy = self, failures = { risk = err }, not_offered = NONE }
-    reasons[1], degraded = evaluate.case(self.rules, case, err)
+  for _, case in ipairs(cases) do
+    reasons[#reasons + 1], degraded = evaluate.case(err and self.rules or self.rules_about[case.kind], case, err)
   end
-  for _, case in ipairs(err and NONE or cases) do
-    reasons[#reasons + 1] = evaluate.case(self.rules_about[case.kind], case)
-  end
-  if type(result) == "table" and (self.needs_risks or member(result, "risks") ~= nil) then
+  degraded = err ~= nil and degraded
+  if has_risks(self, result) then
     local about_risks = self.risks:decide { risk = result }
     reasons, degraded = tables.concat(reasons, about_risks.reasons), degraded or about_risks.degraded
   end
@@ -280,6 +293,66 @@ local function part_of(compiled)
     part = math.max(part, entry.condition.part)
   end
   return part
+end
+
+-- The rules by the part of a result that they are about.
+local function by_part(rules)
+  local rules_about = { {}, {}, {} }
+  for _, compiled in ipairs(rules) do
+    table.insert(rules_about[part_of(compiled)], compiled)
+  end
+  return rules_about
+end
+
+-- What a proof needs to know about policies for transactions.
+local domain = {
+  conditions = score_conditions,
+  named = { "strategy", "strategy_name", "detail", "detail_name" },
+  fields = "status max_score score strategy strategy_name details detail detail_name detail_score",
+  space = function(...)
+    return require("riskscreen.policy.score_candidates").space(read, function(policy, result)
+      if has_risks(policy, result) then
+        return policies.case_of(policy.risks, { risk = result }, 1)
+      end
+    end, ...)
+  end,
+  concrete = function(evidence, is_wanted)
+    return is_wanted(evidence) and evidence or nil
+  end,
+  decide = function(policy, evidence)
+    return policy:decide(evidence.risk, evidence.errors and evidence.errors.risk)
+  end,
+  -- A list has at most one risk, and not one that is the worst for each of two policies.
+  is_comparable = function(old, new)
+    return tables.fingerprint(old.risks.settings) == tables.fingerprint(new.risks.settings)
+  end,
+  with_rules = function(policy, rules, recognised)
+    local more = { rules = rules, rules_about = by_part(rules), recognised = recognised }
+    return setmetatable(tables.merge(policy, more), ScorePolicy)
+  end,
+}
+
+---Whether a claim holds for all results, such as "never allow where score_at_least = 50". See docs/policy-proofs.md.
+---@param claim string|riskscreen.PolicyClaim
+---@return riskscreen.Proof
+function ScorePolicy:prove(claim)
+  return require("riskscreen.policy.prove").prove(domain, self, claim)
+end
+
+---The kinds of results whose action another policy changes, the worst change first. See docs/policy-proofs.md.
+---@param other riskscreen.ScorePolicy
+---@return riskscreen.PolicyDiff
+function ScorePolicy:diff(other)
+  if getmetatable(other) ~= ScorePolicy then
+    error("diff: expected a score policy", 2)
+  end
+  return require("riskscreen.policy.diff").diff(domain, self, other)
+end
+
+---Finds rules that never decide, and says what the policy does where a value is not known.
+---@return riskscreen.PolicyFinding[]
+function ScorePolicy:check()
+  return require("riskscreen.policy.lint").findings(domain, self)
 end
 
 local M = {}
@@ -302,18 +375,15 @@ function M.new(given)
   if not rules then
     error("score_policy: " .. message, 2)
   end
-  local rules_about = { {}, {}, {} }
-  for _, compiled in ipairs(rules) do
-    table.insert(rules_about[part_of(compiled)], compiled)
-  end
   local directions = directions_of(settings)
   local recognised = { direction = tables.set(directions) }
   for name, form in pairs(form_of) do
     recognised[name] = rule.named(rules, name, conditions.set(settings.extend[name], form))
   end
   return setmetatable({
+    settings = settings,
     rules = rules,
-    rules_about = rules_about,
+    rules_about = by_part(rules),
     is_final = tables.set(settings.final_statuses),
     directions = directions,
     recognised = recognised,

@@ -55,15 +55,32 @@ describe("riskscreen policy prove", function()
     assert.matches("not decided", out)
   end)
 
-  it("refuses a claim that says nothing, and a score policy", function()
+  it("refuses a claim that says nothing", function()
     local status, _, err = cli.run { "policy", "prove", file(POLICY), "never allow where type = sanctions" }
     assert.equal(4, status)
     assert.matches("did you mean 'sanction'", err)
     assert.equal(4, (cli.run { "policy", "prove", file(POLICY), "never allow where type = csam and" }))
-    local scores = file [[return require("riskscreen").score_policy { rules = { { any = true, action = "review" } } }]]
-    status, _, err = cli.run { "policy", "prove", scores }
+  end)
+
+  it("proves claims about a score policy, whose counterexamples are cases", function()
+    local function scores(rules)
+      return file(('return require("riskscreen").score_policy { rules = { %s } }'):format(rules))
+    end
+    local timeout = scores '{ error = "timeout", action = "allow" }'
+    assert.equal(0, (cli.run { "policy", "prove", scores '{ score_below = "30", action = "allow" }' }))
+    for policy, claim in pairs {
+      [timeout] = "never allow where error = timeout",
+      [scores '{ score_at_least = "70", action = "review" }'] = "block where score_at_least = 70",
+    } do
+      local status, out = cli.run { "policy", "prove", policy, claim, "--jsonl" }
+      local found = json.decode(out)
+      assert.equal(2, status, claim)
+      local line = json.encode { record = found.record, action = found.action }
+      assert.equal(0, (cli.run { "policy", "test", policy, file(line) }))
+    end
+    local status, _, err = cli.run { "policy", "diff", timeout, file(POLICY) }
     assert.equal(4, status)
-    assert.matches("a score policy has no proofs", err)
+    assert.matches("cannot be compared", err)
   end)
 end)
 
@@ -112,6 +129,30 @@ describe("riskscreen policy test", function()
     local status, _, err = cli.run { "policy", "test", file(POLICY), cases }
     assert.equal(0, status)
     assert.equal("riskscreen: 1 case: 0 with another action\n", err)
+  end)
+
+  local CSV = "name,level,type,whitelist,category,error,action\n"
+    .. "a,high,hack,,,,block\nb,low,scam,false,,,allow\nc,,,,,timeout,allow\nd,,,,,,allow\n"
+
+  it("reads cases as CSV", function()
+    assert.equal(0, (cli.run { "policy", "test", file(POLICY .. " -- "), file(CSV:gsub("block", "unknown")) }))
+    local status, out = cli.run { "policy", "test", file(POLICY), file(CSV), "--csv" }
+    assert.equal(2, status)
+    assert.matches("\r\n2,block,unknown,", out, 1, true)
+    assert.equal(3, (cli.run { "policy", "test", file(POLICY), file "levl,action\nhigh,allow\n" }))
+    local prove = { "policy", "prove", file(POLICY), "never allow", "never review", "--csv" }
+    local _, proofs = cli.run(prove)
+    assert.equal(0, (cli.run { "policy", "test", file(POLICY), file(proofs:gsub("never review[^\n]*\n", "")) }))
+  end)
+
+  it("reports every case as TAP or as JUnit's XML", function()
+    local _, tap = cli.run { "policy", "test", file(POLICY), file(CSV), "--report", "tap" }
+    assert.matches("^TAP version 13\n1..4\nnot ok 1 %- line 2 is block\n# it is unknown\n# no rule covers", tap)
+    assert.matches("\nok 2 - line 3 is allow\n", tap, 1, true)
+    local _, xml = cli.run { "policy", "test", file(POLICY), file(CSV), "--report", "junit" }
+    assert.matches('tests="4" failures="1"', xml, 1, true)
+    assert.matches('<failure message="it is unknown">no rule covers', xml, 1, true)
+    assert.equal(4, select(2, xml:gsub("</testcase>", "")))
   end)
 
   it("has the status 3 where there is no case", function()

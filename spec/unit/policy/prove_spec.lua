@@ -135,59 +135,46 @@ describe("a proof and random evidence", function()
 end)
 
 describe("a proof over a few raw values", function()
-  local stages_of = candidates.stages
+  local parts_of = candidates.parts
 
   after_each(function()
-    candidates.stages = stages_of
+    candidates.parts = parts_of
   end)
-
-  -- Every condition on counterparties of a policy.
-  local function counterparty_uses(policy)
-    local uses = {}
-    for index, rule in ipairs(policy.rules) do
-      for _, entry in ipairs(rule.conditions) do
-        local use = { condition = entry.condition, wanted = entry.wanted, policy = policy, key = tostring(index) }
-        uses[#uses + 1] = entry.condition.name == "counterparty" and use or nil
-      end
-    end
-    return uses
-  end
 
   -- Lets proofs try a few values of each part, drawn at random. Returns the parts that they ask for.
   local function thin_out(random)
     local asked = {}
-    candidates.stages = function(given, slots)
-      local stages = stages_of(given, slots)
-      for place, stage in ipairs(stages) do
-        local kept = stage.list(counterparty_uses(given[1]))
-        for index, candidate in ipairs(kept) do
+    candidates.parts = function(...)
+      local parts = parts_of(...)
+      for _, part in ipairs(parts) do
+        for index, candidate in ipairs(part.list) do
           local value = candidate.value
           local is_list = type(value) == "table" and value.outcomes
-          kept[index] = is_list and tables.merge(candidate, { value = { opponents = value.opponents } }) or candidate
+          part.list[index] = is_list and tables.merge(candidate, { value = { opponents = value.opponents } })
+            or candidate
         end
-        while #kept > 5 do
-          table.remove(kept, random.integer(#kept))
-        end
-        stage.list = function()
-          asked[place] = { forms = stage.forms, list = kept }
-          return kept
+        while #part.list > 5 do
+          table.remove(part.list, random.integer(#part.list))
         end
       end
-      return stages
+      asked.parts = parts
+      return parts
     end
     return asked
   end
 
-  local function each_evidence(asked, index, form, chain, visit)
-    local stage = asked[index]
-    if index > 20 then
-      visit(candidates.evidence(chain))
-    elseif not stage or stage.forms and not stage.forms[form] then
-      each_evidence(asked, index + 1, form, chain, visit)
+  -- Visits every combination of the parts that a policy depends on.
+  local function each_evidence(policy, parts, index, chosen, visit)
+    local part = parts[index]
+    local parent = part and chosen[part.parent]
+    local is_read = part and (part.lookup == "risk" or policy:needs(part.lookup))
+    if not part then
+      visit(candidates.evidence(chosen))
+    elseif not is_read or part.parent and not (parent and part.forms[parent.form]) then
+      each_evidence(policy, parts, index + 1, chosen, visit)
     else
-      for _, candidate in ipairs(stage.list) do
-        local own = stage.forms and form or candidate.form
-        each_evidence(asked, index + 1, own, { candidate = candidate, before = chain }, visit)
+      for _, candidate in ipairs(part.list) do
+        each_evidence(policy, parts, index + 1, tables.merge(chosen, { [index] = candidate }), visit)
       end
     end
   end
@@ -205,7 +192,7 @@ describe("a proof over a few raw values", function()
       local policy, asked = cases.new(options), thin_out(random)
       for least = 2, #ACTIONS do
         local proof, count, mildest = policy:prove { at_least = ACTIONS[least] }, 0, #ACTIONS
-        each_evidence(asked, 1, nil, nil, function(evidence)
+        each_evidence(policy, asked.parts, 1, {}, function(evidence)
           local action = policy:decide(evidence).action
           count, mildest = count + 1, math.min(mildest, RANK[action])
         end)

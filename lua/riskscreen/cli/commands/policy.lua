@@ -1,30 +1,37 @@
 -- riskscreen policy: proves claims about a policy, compares it with another one, and tests it with cases.
 
+local build = require "riskscreen.options.build"
 local claims = require "riskscreen.policy.claim"
 local clients = require "riskscreen.cli.client"
 local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
 local results_of = require("riskscreen.journal.replay").results_of
+local rows = require "riskscreen.rows"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local decoder = json.decoder { duplicates = "refuse", null = "keep" }
 
--- The lines of a file that are not empty and no comments, with their numbers. Without one the command ends: nothing
--- would be proved or tested.
-local function lines_of(path)
+local function content_of(path)
   local file, problem = io.open(path, "rb")
-  local lines, number = {}, 0
   if not file then
     status.fail(status.unknown, tostring(problem))
   end
-  for line in file:lines() do
+  local content = file:read "*a"
+  file:close()
+  return content or status.fail(status.unknown, path .. ": the file cannot be read")
+end
+
+-- The lines of a file that are not empty and no comments, with their numbers. Without one the command ends: nothing
+-- would be proved or tested.
+local function lines_of(path, content)
+  local lines, number = {}, 0
+  for line in ((content or content_of(path)) .. "\n"):gmatch "(.-)\n" do
     number = number + 1
     local is_empty = not line:find "%S" or line:find "^%s*#"
     lines[#lines + 1] = not is_empty and { text = text.trim(line), number = number } or nil
   end
-  file:close()
   return lines[1] and lines or status.fail(status.unknown, path .. ": the file is empty")
 end
 
@@ -44,10 +51,7 @@ local function run_prove(context)
   list = tables.concat(context.arguments.claim, list)
   local output, worst = context:output { "claim", "answer", "action", "record" }, status.done
   local is_text = context.format == "table" or context.format == "csv"
-  if not policy.prove then
-    status.misuse "a score policy has no proofs"
-  end
-  for _, claim in ipairs(list[1] and list or claims.standard) do
+  for _, claim in ipairs(list[1] and list or policy.rules_about and claims.standard_scores or claims.standard) do
     context:check_time()
     local ok, proof = pcall(policy.prove, policy, claim)
     if not ok then
@@ -73,8 +77,8 @@ local function compare_lines(context, path, old, new)
       if entry.source == "list" then
         return "" -- no policy changes the decision of a list
       end
-      local results = results_of(entry.record)
-      local before, after = old:decide(results).action, new:decide(results).action
+      local before = old:decide(results_of(entry.record)).action
+      local after = new:decide(results_of(entry.record)).action
       return before ~= after and before .. " to " .. after or ""
     end)
     if ok and pair ~= "" then
@@ -91,8 +95,8 @@ end
 
 local function run_diff(context)
   local old, new = clients.load_policy(context.arguments.old), clients.load_policy(context.arguments.new)
-  if not old.diff or not new.diff then
-    status.misuse "score policies cannot be compared"
+  if getmetatable(old) ~= getmetatable(new) then
+    status.misuse "a policy for addresses and a score policy cannot be compared"
   end
   local diff, output = old:diff(new), context:output { "before", "after", "reasons", "record" }
   local is_text = context.format == "table" or context.format == "csv"
@@ -113,9 +117,6 @@ end
 
 local function run_check(context)
   local policy = clients.load_policy(context.arguments.policy)
-  if not policy.check then
-    status.misuse "a score policy has no check"
-  end
   local output, faults = context:output { "about", "finding" }, 0
   for _, finding in ipairs(policy:check()) do
     output:add { about = finding.about, finding = finding.message, fault = finding.is_fault }
@@ -126,29 +127,154 @@ local function run_check(context)
   return faults > 0 and status.unknown or status.done
 end
 
-local function run_test(context)
-  local policy = clients.load_policy(context.arguments.policy)
-  local output, count, wrong = context:output { "line", "expected", "action", "reasons" }, 0, 0
-  for _, line in ipairs(lines_of(context.arguments.tests)) do
-    local case, err = decoder:decode(line.text)
+-- The places of a CSV's cells in a record. An empty cell is a field that is absent.
+local cells = {
+  level = { "risk", "risks", 1, "riskLevel" },
+  type = { "risk", "risks", 1, "riskType" },
+  source = { "risk", "risks", 1, "riskSource" },
+  whitelist = { "risk", "whitelist" },
+  contract = { "entity", "contract" },
+  category = { "entity", "entity", "entityCategory" },
+  category_code = { "entity", "entity", "entityCategoryCode" },
+  max_score = { "risk", "maxScore" },
+  status = { "risk", "status" },
+  error = { "errors", "risk", "kind" },
+}
+local BOOLEANS = { ["true"] = true, ["false"] = false }
+
+-- The record of a row of CSV; nil and what is wrong with it.
+local function record_of_row(fields)
+  local given = fields.record
+  if given then
+    return decoder:decode(given)
+  end
+  local is_result = (fields.max_score or "") ~= "" or (fields.status or "") ~= ""
+  local record = { risk = is_result and { requestId = "case" } or { risks = json.empty_array() } }
+  record.risk = (fields.error or "") == "" and record.risk or nil
+  for _, name in ipairs(tables.sorted_keys(tables.without(fields, "action", "name"))) do
+    local path, place, value = cells[name], record, fields[name]
+    if not path then
+      local known = table.concat(tables.sorted_keys(cells), ", ")
+      return nil, ("the column %s is not known: there are action, name, record, %s"):format(text.show(name), known)
+    end
+    for depth = 1, value ~= "" and #path - 1 or 0 do
+      place[path[depth]] = place[path[depth]] or {}
+      place = place[path[depth]]
+    end
+    if value ~= "" then
+      place[path[#path]] = BOOLEANS[value] == nil and (name == "status" and tonumber(value) or value) or BOOLEANS[value]
+    end
+  end
+  if record.errors then
+    record.errors.risk.message = "the lookup failed"
+  end
+  return record
+end
+
+-- The cases of a file: those of CSV, or lines of JSON.
+local function cases_of(path)
+  local content, cases = content_of(path), {}
+  local lines = lines_of(path, content)
+  if lines[1].text:find "^{" then
+    for index, line in ipairs(lines) do
+      local case, err = decoder:decode(line.text)
+      cases[index] = tables.merge(type(case) == "table" and case or {}, { line = line.number, problem = err })
+    end
+    return cases
+  end
+  local source = {
+    read = function()
+      local piece = content
+      content = nil
+      return piece
+    end,
+  }
+  local input, err = rows.open(source, { name = path, needs = { "action" } })
+  local row
+  if input then
+    row, err = input:next()
+  end
+  while row do
+    local record, problem = record_of_row(row.fields)
+    problem = row.fault or problem
+    cases[#cases + 1] = { line = row.line, action = row.fields.action, record = record, problem = problem }
+    row, err = input:next()
+  end
+  return err and status.fail(status.unknown, err.message) or cases
+end
+
+-- Decides the cases, but for those of a journal that a list has decided.
+local function results_of_cases(policy, path)
+  local results = {}
+  for _, case in ipairs(cases_of(path)) do
     local ok, decision = pcall(function()
       return policy:decide(results_of(case.record))
     end)
     if not ok or type(case.record) ~= "table" or type(case.action) ~= "string" then
-      local problem = err or "a case has `record`, as a journal has it, and `action`"
-      status.fail(status.unknown, ("%s, line %d: %s"):format(context.arguments.tests, line.number, tostring(problem)))
+      local problem = case.problem or "a case has `record`, as a journal has it, and `action`"
+      status.fail(status.unknown, ("%s, line %d: %s"):format(path, case.line, tostring(problem)))
     end
-    local is_of_policy = case.source ~= "list" -- such a line of a journal was decided by a list
-    count = count + (is_of_policy and 1 or 0)
-    if is_of_policy and decision.action ~= case.action then
-      wrong = wrong + 1
-      local reasons = tables.pluck(decision.reasons, "message")
-      output:add { line = line.number, expected = case.action, action = decision.action, reasons = reasons }
+    results[#results + 1] = case.source ~= "list"
+        and {
+          line = case.line,
+          expected = case.action,
+          action = decision.action,
+          reasons = tables.pluck(decision.reasons, "message"),
+        }
+      or nil
+  end
+  return results
+end
+
+local reports = {}
+
+function reports.tap(_, results)
+  local lines = { "TAP version 13", "1.." .. #results }
+  for number, one in ipairs(results) do
+    local is_right = one.action == one.expected
+    lines[#lines + 1] = ("%s %d - line %d is %s"):format(is_right and "ok" or "not ok", number, one.line, one.expected)
+    for _, detail in ipairs(is_right and {} or tables.concat({ "it is " .. one.action }, one.reasons)) do
+      lines[#lines + 1] = "# " .. text.printable(detail)
     end
   end
-  output:finish()
-  context:tell(("%s: %d with another action"):format(text.count(count, "case"), wrong))
-  return wrong > 0 and status.block or status.done
+  return lines
+end
+
+function reports.junit(path, results, wrong)
+  local function escaped(value)
+    return (text.printable(value):gsub('[&<>"]', { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
+  end
+  local suite = '<testsuite name="%s" tests="%d" failures="%d">'
+  local lines = { '<?xml version="1.0" encoding="UTF-8"?>', suite:format(escaped(path), #results, wrong) }
+  for _, one in ipairs(results) do
+    local failure = ""
+    if one.action ~= one.expected then
+      failure = ('<failure message="it is %s">%s</failure>'):format(
+        one.action,
+        escaped(table.concat(one.reasons, "; "))
+      )
+    end
+    local name = ("line %d is %s"):format(one.line, one.expected)
+    lines[#lines + 1] = ('<testcase name="%s">%s</testcase>'):format(escaped(name), failure)
+  end
+  return tables.concat(lines, { "</testsuite>" })
+end
+
+local function run_test(context)
+  local path, wrong = context.arguments.tests, {}
+  local results = results_of_cases(clients.load_policy(context.arguments.policy), path)
+  for _, one in ipairs(results) do
+    wrong[#wrong + 1] = one.action ~= one.expected and one or nil
+  end
+  local report = context.options.report
+  if report then
+    local lines = reports[report](path, results, #wrong)
+    status.ensure_written(context:stream():write(table.concat(lines, "\n"), "\n"))
+  else
+    context:write_records({ "line", "expected", "action", "reasons" }, wrong)
+  end
+  context:tell(("%s: %d with another action"):format(text.count(#results, "case"), #wrong))
+  return wrong[1] and status.block or status.done
 end
 
 local policy_argument = { name = "policy", doc = "The Lua file that returns the policy, or its options." }
@@ -203,9 +329,14 @@ return {
   {
     name = "policy test",
     summary = "Decide cases by a policy, and show those with another action than expected.",
-    description = "A case is a line of JSON with `record` and `action`, such as a line of a journal with records.",
+    description = "A case is a line of JSON with `record` and `action`, such as a line of a journal with records, or a "
+      .. "row of CSV. See docs/policy-proofs.md.",
     arguments = { policy_argument, { name = "tests", doc = "The file of the cases, or a journal." } },
-    examples = { { line = "policy test policy.lua cases.jsonl", what = "The cases that fail" } },
+    options = { build.choice("report", { "tap", "junit" }, nil, "Report every case, as TAP or as JUnit's XML.") },
+    examples = {
+      { line = "policy test policy.lua cases.jsonl", what = "The cases that fail" },
+      { line = "policy test policy.lua cases.csv --report junit", what = "Every case, for a build server" },
+    },
     statuses = {
       { status = status.done, what = "each case has the expected action" },
       { status = status.block, what = "a case has another action" },
