@@ -27,24 +27,18 @@ static void forget(struct rsc_transfer *transfer) {
     }
 }
 
-static void fail(struct rsc_transfer *transfer, enum rsc_failure_kind kind, enum rsc_phase phase) {
-    forget(transfer);
-    transfer->failed = true;
-    transfer->outcome.failure.kind = kind;
-    transfer->outcome.failure.phase = phase;
-    transfer->outcome.failure.sent = may_be_sent(transfer);
-    transfer->outcome.failure.dead_connection = false;
-    transfer->outcome.failure.message = NULL;
-}
-
-RSC_PRINTF(2, 3)
-static void explain(struct rsc_transfer *transfer, const char *format, ...) {
+RSC_PRINTF(4, 5)
+static void fail(struct rsc_transfer *transfer, enum rsc_failure_kind kind, enum rsc_phase phase, const char *format,
+                 ...) {
     char text[RSC_FAILURE_MESSAGE_MAX];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    transfer->outcome.failure.message = strdup(text);
+    forget(transfer);
+    transfer->failed = true;
+    transfer->outcome.failure =
+        (struct rsc_failure){.kind = kind, .phase = phase, .sent = may_be_sent(transfer), .message = strdup(text)};
 }
 
 /* libcurl's times count from its start, and 0 means not reached. Ours count from rsc_transfer_send. */
@@ -133,24 +127,21 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
     struct rsc_handle *handle = transfer->handle;
     const char *peer = transfer->origin->name;
     if (transfer->limit != NULL) {
-        fail(transfer, RSC_PROTOCOL, RSC_PHASE_BODY);
-        explain(transfer, "the answer from %s is larger than %s (%zu bytes)", peer, transfer->limit,
-                transfer->limit_size);
+        fail(transfer, RSC_PROTOCOL, RSC_PHASE_BODY, "the answer from %s is larger than %s (%zu bytes)", peer,
+             transfer->limit, transfer->limit_size);
         return;
     }
     if (transfer->malformed != NULL) {
-        fail(transfer, RSC_PROTOCOL, RSC_PHASE_BODY);
-        explain(transfer, "malformed answer from %s (%s)", peer, transfer->malformed);
+        fail(transfer, RSC_PROTOCOL, RSC_PHASE_BODY, "malformed answer from %s (%s)", peer, transfer->malformed);
         return;
     }
     if (is_dead_connection(transfer)) {
-        fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE);
+        fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE,
+             may_be_sent(transfer)
+                 ? "the connection to %s was lost before an answer came; the request was not sent again"
+                 : "the connection to %s was lost, or had an answer that nobody asked for",
+             peer);
         transfer->outcome.failure.dead_connection = true;
-        explain(transfer,
-                may_be_sent(transfer)
-                    ? "the connection to %s was lost before an answer came; the request was not sent again"
-                    : "the connection to %s was lost, or had an answer that nobody asked for",
-                peer);
         return;
     }
     char text[128];
@@ -166,8 +157,8 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
         detail = number == 0 ? detail : rsc_strerror((int)number, text, sizeof text);
     }
     enum rsc_phase phase = phase_of(transfer);
-    fail(transfer, row->kind, row->kind == RSC_TLS && phase == RSC_PHASE_CONNECT ? RSC_PHASE_TLS : phase);
-    explain(transfer, "%s %s (%s)", problem, peer, detail);
+    fail(transfer, row->kind, row->kind == RSC_TLS && phase == RSC_PHASE_CONNECT ? RSC_PHASE_TLS : phase, "%s %s (%s)",
+         problem, peer, detail);
 }
 
 /* Starting */
@@ -195,9 +186,8 @@ void rsc_transfer_launch(struct rsc_transfer *transfer) {
             return;
         }
     }
-    fail(transfer, RSC_NETWORK, RSC_PHASE_QUEUE);
-    explain(transfer, "the request to %s could not be started (%s)", origin->name,
-            curl_easy_strerror(code == CURLE_OK ? CURLE_OUT_OF_MEMORY : code));
+    fail(transfer, RSC_NETWORK, RSC_PHASE_QUEUE, "the request to %s could not be started (%s)", origin->name,
+         curl_easy_strerror(code == CURLE_OK ? CURLE_OUT_OF_MEMORY : code));
     detach(transfer);
     rsc_operation_finish(&transfer->operation);
 }
@@ -288,15 +278,14 @@ void rsc_transfer_complete(CURL *easy, CURLcode code) {
     }
     if (code == CURLE_OK && !transfer->head.complete) {
         /* libcurl reports success if the connection closes within the headers. */
-        fail(transfer, RSC_NETWORK, RSC_PHASE_BODY);
-        explain(transfer, "incomplete answer from %s (the connection was closed within the headers)",
-                transfer->origin->name);
+        fail(transfer, RSC_NETWORK, RSC_PHASE_BODY,
+             "incomplete answer from %s (the connection was closed within the headers)", transfer->origin->name);
     } else if (code == CURLE_OK) {
         succeed(transfer);
         if (transfer->head.http_version[0] == '1' && !rest(transfer)) {
-            fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE);
-            explain(transfer, "an answer from %s came with the one before it, and may be of another request",
-                    transfer->origin->name);
+            fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE,
+                 "an answer from %s came with the one before it, and may be of another request",
+                 transfer->origin->name);
         }
     } else {
         fail_with_code(transfer, code);
@@ -314,9 +303,9 @@ void rsc_transfer_expire(struct rsc_operation *operation) {
         [RSC_PHASE_FIRST_BYTE] = "waiting for an answer from",
         [RSC_PHASE_BODY] = "receiving the answer from",
     };
-    fail(transfer, RSC_TIMEOUT, phase_of(transfer));
-    explain(transfer, "timed out after %g s %s %s", (double)transfer->timeout / RSC_NS_PER_S,
-            doing[transfer->outcome.failure.phase], transfer->origin->name);
+    enum rsc_phase phase = phase_of(transfer);
+    fail(transfer, RSC_TIMEOUT, phase, "timed out after %g s %s %s", (double)transfer->timeout / RSC_NS_PER_S,
+         doing[phase], transfer->origin->name);
     finish(transfer);
 }
 
@@ -326,9 +315,8 @@ void rsc_transfer_fail_later(CURL *easy, int error_number) {
     if (transfer == NULL) {
         return;
     }
-    fail(transfer, RSC_NETWORK, phase_of(transfer));
-    explain(transfer, "the connection to %s cannot be waited for (%s)", transfer->origin->name,
-            rsc_strerror(error_number, text, sizeof text));
+    fail(transfer, RSC_NETWORK, phase_of(transfer), "the connection to %s cannot be waited for (%s)",
+         transfer->origin->name, rsc_strerror(error_number, text, sizeof text));
     rsc_list_remove(&transfer->operation.link);
     rsc_list_append(&transfer->operation.loop->failing, &transfer->operation.link);
 }

@@ -178,8 +178,8 @@ static int read_by_shape(lua_State *L) {
     return count;
 }
 
-/* decoder:reader(shape): a function that gives the values of a text's fields, or nothing for a text that is unusual or
- * has another shape. nil for a shape that it does not read. See reader.h. */
+/* decoder:reader(nodes): a function that gives the values of a text's fields, or nothing for a text that is unusual or
+ * has another shape. nil for nodes that it does not read. See reader.h. */
 static int decoder_reader(lua_State *L) {
     (void)rsc_lua_check_self(L, DECODER_TYPE);
     luaL_checktype(L, 2, LUA_TTABLE);

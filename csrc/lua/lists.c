@@ -7,31 +7,26 @@
 #define LIST_TYPE   "riskscreen.core.list"
 #define WRITER_TYPE "riskscreen.core.list_writer"
 
-struct list_object {
-    bool is_open;
-    struct rsc_list list;
-};
-
 static uint64_t check_seconds(lua_State *L, int index) {
     lua_Number seconds = luaL_checknumber(L, index);
     return seconds >= 1 && seconds < 9007199254740992.0 ? (uint64_t)seconds : 0;
 }
 
-static struct list_object *check_list(lua_State *L) {
-    struct list_object *object = rsc_lua_check_self(L, LIST_TYPE);
-    if (!object->is_open) {
+static struct rsc_list *check_list(lua_State *L) {
+    struct rsc_list *list = rsc_lua_check_self(L, LIST_TYPE);
+    if (list->file < 0) {
         luaL_error(L, "the list is closed");
     }
-    return object;
+    return list;
 }
 
 /* core.list(path) --> list | nil, message. It must be verified before it is searched. */
 static int list_open(lua_State *L) {
     struct rsc_error error;
     const char *path = luaL_checkstring(L, 1);
-    struct list_object *object = rsc_lua_new_object(L, sizeof *object, LIST_TYPE);
-    object->is_open = true;
-    if (rsc_list_open(&object->list, path, &error) != RSC_OK) {
+    struct rsc_list *list = rsc_lua_new_object(L, sizeof *list, LIST_TYPE);
+    list->file = -1;
+    if (rsc_list_open(list, path, &error) != RSC_OK) {
         return rsc_lua_push_error(L, &error);
     }
     return 1;
@@ -40,9 +35,9 @@ static int list_open(lua_State *L) {
 /* list:verify(bytes) --> true at the end, false before it | nil, message */
 static int list_verify(lua_State *L) {
     struct rsc_error error;
-    struct list_object *object = check_list(L);
+    struct rsc_list *list = check_list(L);
     bool done;
-    if (rsc_list_verify(&object->list, check_seconds(L, 2), &done, &error) != RSC_OK) {
+    if (rsc_list_verify(list, check_seconds(L, 2), &done, &error) != RSC_OK) {
         return rsc_lua_push_error(L, &error);
     }
     lua_pushboolean(L, done);
@@ -53,12 +48,12 @@ static int list_verify(lua_State *L) {
 static int list_find(lua_State *L) {
     struct rsc_error error;
     struct rsc_list_hit hit;
-    struct list_object *object = check_list(L);
+    const struct rsc_list *list = check_list(L);
     struct rsc_text address = rsc_lua_check_text(L, 2), network = rsc_lua_check_text(L, 3);
-    if (!object->list.is_verified) {
+    if (!list->is_verified) {
         return luaL_error(L, "the list is not verified");
     }
-    if (rsc_list_find(&object->list, address, network, check_seconds(L, 4), &hit, &error) != RSC_OK) {
+    if (rsc_list_find(list, address, network, check_seconds(L, 4), &hit, &error) != RSC_OK) {
         return rsc_lua_push_error(L, &error);
     }
     if (!hit.found) {
@@ -73,7 +68,7 @@ static int list_find(lua_State *L) {
 
 /* list:facts() --> { entries, built_at, size, title } */
 static int list_facts(lua_State *L) {
-    const struct rsc_list *list = &check_list(L)->list;
+    const struct rsc_list *list = check_list(L);
     lua_createtable(L, 0, 4);
     rsc_lua_set_count(L, "entries", list->count);
     rsc_lua_set_count(L, "built_at", list->built_at);
@@ -84,11 +79,7 @@ static int list_facts(lua_State *L) {
 }
 
 static int list_close(lua_State *L) {
-    struct list_object *object = rsc_lua_check_self(L, LIST_TYPE);
-    if (object->is_open) {
-        object->is_open = false;
-        rsc_list_close(&object->list);
-    }
+    rsc_list_close(rsc_lua_check_self(L, LIST_TYPE));
     return 0;
 }
 

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#define DEPTH_MAX     16 /* tables within each other */
 #define NODES_MAX     64 /* of a reader */
 #define EXACT_INTEGER 9007199254740992.0
 
@@ -31,45 +30,23 @@ struct reader {
     struct node nodes[NODES_MAX];
 };
 
-/* Compiling. The list of names, at a stack index, has the name of each node at its place, and after them the literals.
- */
+/* Making a reader. The list of names, at a stack index, has the name of each node at its place, and after them the
+ * literals. */
 
-static bool compile(lua_State *L, struct reader *reader, int names, int index, int depth);
-
-/* Compiles the list at the top into nodes in a row. */
-static bool compile_list(lua_State *L, struct reader *reader, int names, struct node *parent, int depth) {
-    int count = (int)lua_rawlen(L, -1);
-    if (count > NODES_MAX - reader->count) {
-        return false;
-    }
-    parent->first = reader->count;
-    parent->count = count;
-    reader->count += count;
-    bool compiled = true;
-    for (int i = 0; compiled && i < count; i++) {
-        struct node *child = &reader->nodes[parent->first + i];
-        lua_rawgeti(L, -1, i + 1);
-        compiled =
-            compile(L, reader, names, parent->first + i, depth) && (parent->type != OBJECT || child->name.size > 0);
-        lua_pop(L, 1);
-        if (child->required) {
-            parent->required_fields |= UINT64_C(1) << i;
-        }
-        if (depth == 1 && child->literal == NULL) {
-            child->result = ++reader->results;
-        }
-    }
-    return compiled;
-}
-
-static bool has_field(lua_State *L, const char *name) {
-    lua_getfield(L, -1, name);
-    bool has = lua_toboolean(L, -1) != 0;
+/* A number of the node at the top of the stack. */
+static lua_Number number_of(lua_State *L, const char *field, lua_Number otherwise) {
+    lua_getfield(L, -1, field);
+    lua_Number number = lua_isnil(L, -1) ? otherwise : lua_tonumber(L, -1);
     lua_pop(L, 1);
-    return has;
+    return number;
 }
 
-/* Keeps a text of the shape at the top in the list of names. Returns NULL if there is none. */
+/* A place or a count within a list of nodes; for any other number one that is too great. */
+static int place_of(lua_Number number) {
+    return number >= 0 && number <= NODES_MAX ? (int)number : NODES_MAX + 1;
+}
+
+/* Keeps a text of the node at the top of the stack in the list of names. Returns NULL if there is none. */
 static const char *keep_text(lua_State *L, const char *field, int names, int place, size_t *size) {
     lua_getfield(L, -1, field);
     const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, size) : NULL;
@@ -77,65 +54,63 @@ static const char *keep_text(lua_State *L, const char *field, int names, int pla
     return text;
 }
 
-static bool set_name(lua_State *L, struct node *node, int names, int index) {
+/* Reads the node at the top of the stack. Returns whether the reader can have it. */
+static bool read_node(lua_State *L, struct reader *reader, int names, int index) {
+    struct node *node = &reader->nodes[index];
     size_t size = 0;
-    const char *name = keep_text(L, "name", names, index + 1, &size);
-    if (name == NULL) {
-        return true; /* the outermost object and an element have no name */
+    lua_getfield(L, -1, "type");
+    const char *type = lua_tostring(L, -1);
+    while (type_names[node->type] != NULL && (type == NULL || strcmp(type, type_names[node->type]) != 0)) {
+        node->type++;
     }
-    bool is_plain = size <= RSC_KEY_LENGTH_MAX && rsc_scan_plain(name, name + size) == name + size;
-    if (is_plain) {
+    lua_pop(L, 1);
+    lua_getfield(L, -1, "required");
+    node->required = lua_toboolean(L, -1) != 0;
+    lua_pop(L, 1);
+    node->minimum = number_of(L, "minimum", 1 - EXACT_INTEGER);
+    node->literal = keep_text(L, "literal", names, NODES_MAX + index + 1, &node->literal_size);
+    node->first = place_of(number_of(L, "first", 0));
+    node->count = place_of(number_of(L, "count", 0));
+    const char *name = keep_text(L, "name", names, index + 1, &size);
+    if (name != NULL && size <= RSC_KEY_LENGTH_MAX && rsc_scan_plain(name, name + size) == name + size) {
         rsc_key_set(&node->name, name, size);
         node->name.text[size] = '"';
     }
-    return is_plain;
+    bool has_place = node->count == 0 || (node->first > index && node->first + node->count <= reader->count);
+    bool has_items = node->count == 1 || (node->type != ARRAY && node->type != MAP);
+    return type_names[node->type] != NULL && has_place && has_items && (name == NULL || node->name.size > 0);
 }
 
-/* Compiles the shape at the top. */
-static bool compile(lua_State *L, struct reader *reader, int names, int index, int depth) {
-    struct node *node = &reader->nodes[index];
-    lua_getfield(L, -1, "type");
-    const char *type = lua_tostring(L, -1);
-    int number = 0;
-    while (type_names[number] != NULL && (type == NULL || strcmp(type, type_names[number]) != 0)) {
-        number++;
+/* Notes which fields of an object are required, and which of the outermost one are results. */
+static bool read_fields(struct reader *reader, struct node *node) {
+    bool has_names = true;
+    for (int i = 0; i < node->count; i++) {
+        struct node *field = &reader->nodes[node->first + i];
+        node->required_fields |= (uint64_t)field->required << i;
+        has_names = has_names && field->name.size > 0;
+        if (node == reader->nodes && field->literal == NULL) {
+            field->result = ++reader->results;
+        }
     }
-    lua_pop(L, 1);
-    if (type_names[number] == NULL || depth == DEPTH_MAX || has_field(L, "decimal") || has_field(L, "any_of") ||
-        !set_name(L, node, names, index)) {
-        return false;
-    }
-    node->type = (enum type)number;
-    node->required = has_field(L, "required");
-    node->literal = keep_text(L, "literal", names, NODES_MAX + index + 1, &node->literal_size);
-    lua_getfield(L, -1, "minimum");
-    node->minimum = lua_isnil(L, -1) ? 1 - EXACT_INTEGER : lua_tonumber(L, -1);
-    lua_pop(L, 1);
-    if (node->type < ARRAY) {
-        return true;
-    }
-    lua_getfield(L, -1, node->type == OBJECT ? "fields" : "items");
-    if (node->type != OBJECT) {
-        lua_createtable(L, 1, 0);
-        lua_insert(L, -2);
-        lua_rawseti(L, -2, 1);
-    }
-    bool compiled = compile_list(L, reader, names, node, depth + 1);
-    lua_pop(L, 1);
-    return compiled;
+    return has_names;
 }
 
-bool rsc_reader_new(lua_State *L, int shape) {
+bool rsc_reader_new(lua_State *L, int nodes) {
     struct reader *reader = lua_newuserdata(L, sizeof *reader);
     memset(reader, 0, sizeof *reader);
-    reader->count = 1;
     lua_newtable(L);
-    int names = lua_gettop(L);
-    luaL_checkstack(L, 4 * DEPTH_MAX, "compiling a shape");
-    lua_pushvalue(L, shape);
-    bool compiled = compile(L, reader, names, 0, 0) && reader->nodes[0].type == OBJECT;
-    lua_pop(L, 1);
-    return compiled;
+    int names = lua_gettop(L), count = (int)lua_rawlen(L, nodes);
+    bool is_readable = count > 0 && count <= NODES_MAX;
+    reader->count = count;
+    for (int i = 0; is_readable && i < count; i++) {
+        lua_rawgeti(L, nodes, i + 1);
+        is_readable = read_node(L, reader, names, i);
+        lua_pop(L, 1);
+    }
+    for (int i = 0; is_readable && i < count; i++) {
+        is_readable = reader->nodes[i].type == OBJECT ? read_fields(reader, &reader->nodes[i]) : i > 0;
+    }
+    return is_readable;
 }
 
 /* Reading. Each function returns the byte after what it has read, or NULL. */

@@ -6,10 +6,11 @@
 
 #include "lua/builder.h"
 
-/* Compiles the shape at a stack index, whose outermost type is an object. Pushes the reader, a userdata, and the table
- * of its names. Returns false, with any number of values pushed, for a shape that it does not read: one with a decimal
- * text, `any_of`, more than 64 fields, or a name that a text may escape. */
-bool rsc_reader_new(lua_State *L, int shape);
+/* Makes a reader of the list of nodes at a stack index. A node is a shape without tables in it: `first` and `count`
+ * tell which later nodes of the list, from 0, are its fields, or the one of its elements. The first node is the
+ * outermost object. Pushes the reader, a userdata, and the table of its names. Returns false, with any number of values
+ * pushed, for more than 64 nodes, or a name that a text may escape. */
+bool rsc_reader_new(lua_State *L, int nodes);
 
 /* Reads the whole text, and pushes a value for each field of the outermost object that has no `literal`, in order; nil
  * for one that is absent. A field's `literal` is the JSON text that its value must be. The table at stack index `names`

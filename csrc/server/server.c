@@ -12,12 +12,8 @@
 
 #define RSC_SERVER_BACKLOG    511 /* connections in the kernel's listen queue */
 #define RSC_SERVER_MAX_EVENTS 64  /* descriptors handled per wait */
+#define LONGEST_WAIT          1e9 /* seconds; a longer one has no end */
 #define RSC_SERVER_MAX_PASSES 16  /* rounds of I/O without a wait in one step */
-
-static int64_t to_nanoseconds(double seconds) {
-    double ns = seconds * (double)RSC_NS_PER_S;
-    return ns >= (double)(INT64_MAX / 2) ? INT64_MAX / 2 : (int64_t)ns;
-}
 
 /* Listening */
 
@@ -365,7 +361,8 @@ static int run_once(struct rsc_server *server, int64_t wait) {
 }
 
 int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error *error) {
-    int64_t deadline = seconds < 0 ? INT64_MAX : (int64_t)rsc_now() + to_nanoseconds(seconds);
+    int64_t deadline =
+        seconds < 0 || seconds > LONGEST_WAIT ? INT64_MAX : (int64_t)(rsc_now() + rsc_seconds_to_ns(seconds));
     for (int pass = 1;; pass++) {
         int64_t wait = 0;
         if (server->waiting == 0) {

@@ -82,10 +82,13 @@ static int decode(lua_State *L, int decoder, const char *text) {
 /* Reads a text by its shape with the decoder at index 1. */
 static void read_by_shape(lua_State *L) {
     static const char program[] =
-        "local item = { type = 'object', fields = { { name = 'p', type = 'integer', required = true } } }\n"
-        "local list = { name = 'list', type = 'array', items = item }\n"
-        "local fields = { { name = 'code', type = 'integer', literal = '1' }, list }\n"
-        "local read = (...):reader { type = 'object', fields = fields }\n"
+        "local read = (...):reader {\n"
+        "  { type = 'object', first = 1, count = 2 },\n"
+        "  { name = 'code', type = 'integer', literal = '1' },\n"
+        "  { name = 'list', type = 'array', first = 3, count = 1 },\n"
+        "  { type = 'object', first = 4, count = 1 },\n"
+        "  { name = 'p', type = 'integer', required = true },\n"
+        "}\n"
         "local list = read '{\"code\":1,\"list\":[{\"p\":1,\"q\":\"x\"},{\"p\":2.0,\"r\":[1]}]}'\n"
         "return list and list[2].r[1] == 1 and read '{\"list\":[{\"p\":\"x\"}]}' == nil";
     if (luaL_loadstring(L, program) != 0) {

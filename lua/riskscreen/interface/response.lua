@@ -356,7 +356,8 @@ local function quick_reader(operation, envelope, decoder)
   for _, member in ipairs(envelope) do
     fields[#fields + 1] = tables.merge(member, { literal = json.encode(member.value) })
   end
-  return decoder:reader { type = "object", fields = fields }
+  local nodes = shape.nodes { type = "object", fields = fields }
+  return nodes and decoder:reader(nodes)
 end
 
 local M = {}

@@ -1,6 +1,7 @@
 -- Checks a decoded answer against its shape in records.lua. Unknown fields and unseen values of an enumeration pass;
 -- the policy gives them a meaning.
 local json = require "riskscreen.json"
+local tables = require "riskscreen.util.tables"
 
 local MAX_EXACT = 2 ^ 53 -- above this, doubles skip integers
 
@@ -153,6 +154,28 @@ function M.drop_nulls(shape, value)
     end
   end
   return value
+end
+
+---A shape for the core's reader: a list of the shapes within it, none of which has shapes of its own. Each names the
+---places of its fields, or of the shape of its elements, which stand in a row. Nil for a shape that the reader does not
+---know.
+---@param shape riskscreen.Shape
+---@return table[]|nil
+function M.nodes(shape)
+  local nodes, index = { shape }, 1
+  while nodes[index] do
+    local node = nodes[index]
+    if node.decimal or node.any_of then
+      return nil
+    end
+    local children = node.fields or { node.items }
+    nodes[index] = tables.merge(node, { first = #nodes, count = #children })
+    for _, child in ipairs(children) do
+      nodes[#nodes + 1] = child
+    end
+    index = index + 1
+  end
+  return nodes
 end
 
 return M

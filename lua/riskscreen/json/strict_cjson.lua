@@ -122,7 +122,7 @@ end
 
 ---@class riskscreen.json.Decoder
 ---@field decode fun(self: riskscreen.json.Decoder, text: string): any, string|nil, integer|nil
----@field reader? fun(self: riskscreen.json.Decoder, shape: riskscreen.Shape): (fun(text: string): ...)|nil see reader.h
+---@field reader? fun(self: riskscreen.json.Decoder, nodes: table[]): (fun(text: string): ...)|nil see reader.h
 
 ---A decoder with its own limits.
 ---@param options? riskscreen.json.DecoderOptions

@@ -185,7 +185,8 @@ describe("the reader of answers", function()
 
   it("is not made for a shape that it cannot read", function()
     local function reader(field)
-      return decoders.dropping:reader { type = "object", fields = { field } }
+      local nodes = shape.nodes { type = "object", fields = { field } }
+      return nodes and decoders.dropping:reader(nodes)
     end
     assert.is_function(reader { name = "a", type = "string" })
     assert.is_nil(reader { name = "a", type = "string", decimal = true })
@@ -194,9 +195,9 @@ describe("the reader of answers", function()
     assert.is_nil(reader { name = ("a"):rep(32), type = "string" })
     assert.is_nil(reader { type = "string" })
     assert.is_nil(reader { name = "a", type = "else" })
-    assert.is_nil(decoders.dropping:reader { type = "array", items = { type = "string" } })
+    assert.is_nil(decoders.dropping:reader(shape.nodes { type = "array", items = { type = "string" } }))
     local deep = { name = "a", type = "string" }
-    for _ = 1, 16 do
+    for _ = 1, 63 do
       deep = { name = "a", type = "object", fields = { deep } }
     end
     assert.is_nil(reader(deep))
@@ -205,6 +206,17 @@ describe("the reader of answers", function()
       many[number] = { name = "a" .. number, type = "string" }
     end
     assert.is_nil(reader { name = "a", type = "object", fields = many })
+  end)
+
+  it("is not made of nodes in no order", function()
+    local text = { name = "a", type = "string" }
+    for _, places in ipairs { { 0, 1 }, { 1, 2 }, { 2, 1 }, { -1, 1 }, { 1, -1 }, { 1, 2 ^ 40 }, { 0.5, 1 } } do
+      assert.is_nil(decoders.dropping:reader { { type = "object", first = places[1], count = places[2] }, text })
+    end
+    assert.is_nil(decoders.dropping:reader {})
+    assert.is_nil(
+      decoders.dropping:reader { { type = "object", first = 1, count = 1 }, { name = "a", type = "array" } }
+    )
   end)
 
   it("raises for a text that is no string, and for a shape that is no table", function()
