@@ -95,19 +95,17 @@ int rsc_curl_options_set(struct rsc_origin *origin, const struct rsc_origin_opti
     if (origin->model == NULL) {
         return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "libcurl could not make a handle");
     }
-    CURLcode code = set_fixed(origin->model);
-    if (code == CURLE_OK) {
-        code = set_strings(origin->model, options);
-    }
-    if (code == CURLE_OK) {
-        code = curl_easy_setopt(origin->model, CURLOPT_CURLU, origin->url);
-    }
-    if (code == CURLE_OK) {
-        code = curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, rsc_curl_http_version(origin, options));
-    }
-    if (code == CURLE_OK && origin->tls && !origin->http_1) {
+    const CURLcode codes[] = {
+        set_fixed(origin->model),
+        set_strings(origin->model, options),
+        curl_easy_setopt(origin->model, CURLOPT_CURLU, origin->url),
+        curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, rsc_curl_http_version(origin, options)),
         /* Parallel transfers first wait whether the new connection supports HTTP/2 and can carry them all. */
-        code = curl_easy_setopt(origin->model, CURLOPT_PIPEWAIT, 1L);
+        curl_easy_setopt(origin->model, CURLOPT_PIPEWAIT, origin->tls && !origin->http_1 ? 1L : 0L),
+    };
+    CURLcode code = CURLE_OK;
+    for (size_t i = 0; code == CURLE_OK && i < sizeof codes / sizeof *codes; i++) {
+        code = codes[i];
     }
     if (code == CURLE_OK) {
         return RSC_OK;

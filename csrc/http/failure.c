@@ -1,6 +1,5 @@
 #include "http/failure.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "http/libcurl.h"
@@ -60,17 +59,4 @@ const struct rsc_failure_row *rsc_failure_find(CURLcode code, const char *detail
         row++;
     }
     return row;
-}
-
-const char *rsc_strerror(int number, char *text, size_t size) {
-#if defined(__GLIBC__)
-    return strerror_r(number, text, size);
-#else
-    return strerror_r(number, text, size) == 0 ? text : "unknown error";
-#endif
-}
-
-int rsc_system_error(struct rsc_error *error, const char *problem) {
-    char text[128];
-    return rsc_error_set(error, RSC_ERROR_SYSTEM, 0, "%s: %s", problem, rsc_strerror(errno, text, sizeof text));
 }

@@ -28,8 +28,6 @@ enum rsc_failure_kind { RSC_FAILURE_KINDS(RSC_ENUMERATE) };
 enum rsc_phase { RSC_PHASES(RSC_ENUMERATE) };
 #undef RSC_ENUMERATE
 
-enum { RSC_ERROR_SYSTEM = 64 /* extends enum rsc_status: a system call failed */ };
-
 #define RSC_FAILURE_MESSAGE_MAX 512 /* bytes, with the final NUL */
 
 struct rsc_failure {
@@ -52,11 +50,5 @@ const char *rsc_phase_name(enum rsc_phase phase);
 
 /* Returns the row for a code, never NULL. `detail` is libcurl's message, which may be empty. */
 const struct rsc_failure_row *rsc_failure_find(CURLcode code, const char *detail);
-
-/* A thread-safe strerror. Returns a static string or `text`, a buffer of `size` bytes. */
-const char *rsc_strerror(int number, char *text, size_t size);
-
-/* Sets RSC_ERROR_SYSTEM with a message from `problem` and errno. */
-int rsc_system_error(struct rsc_error *error, const char *problem);
 
 #endif

@@ -18,10 +18,6 @@
 #    define PREFETCH(pointer) (void)(pointer)
 #endif
 
-static int failed(struct rsc_error *error, const char *what) {
-    return rsc_error_set(error, RSC_ERROR_FILE, 0, "%s: %s", what, strerror(errno));
-}
-
 static int damaged(struct rsc_error *error, uint64_t position, const char *what) {
     return rsc_error_set(error, RSC_ERROR_SYNTAX, (size_t)position, "the list is damaged: %s", what);
 }
@@ -41,10 +37,10 @@ static void identity_of(const struct stat *status, struct rsc_list_identity *ide
 /* Refuses a file that any user of the machine may write: that is no list of the operator's. */
 static int check_permissions(const struct stat *status, struct rsc_error *error) {
     if (!S_ISREG(status->st_mode)) {
-        return rsc_error_set(error, RSC_ERROR_FILE, 0, "it is not a regular file");
+        return rsc_error_set(error, RSC_ERROR_SYSTEM, 0, "it is not a regular file");
     }
     if ((status->st_mode & S_IWOTH) != 0) {
-        return rsc_error_set(error, RSC_ERROR_FILE, 0, "any user may write it; take the permission away (chmod o-w)");
+        return rsc_error_set(error, RSC_ERROR_SYSTEM, 0, "any user may write it; take the permission away (chmod o-w)");
     }
     return RSC_OK;
 }
@@ -52,7 +48,7 @@ static int check_permissions(const struct stat *status, struct rsc_error *error)
 int rsc_list_identify(const char *path, struct rsc_list_identity *identity, struct rsc_error *error) {
     struct stat status;
     if (stat(path, &status) != 0) {
-        return failed(error, "cannot read it");
+        return rsc_system_error(error, "cannot read it");
     }
     int result = check_permissions(&status, error);
     if (result == RSC_OK) {
@@ -69,7 +65,7 @@ static int read_at(int file, unsigned char *bytes, uint64_t size, uint64_t offse
             continue;
         }
         if (got < 0) {
-            return failed(error, "cannot read it");
+            return rsc_system_error(error, "cannot read it");
         }
         if (got == 0) {
             return damaged(error, offset, "it ends too early");
@@ -124,7 +120,7 @@ static int get_bytes(struct rsc_list *list, struct rsc_error *error) {
     if (size > RSC_LIST_COPIED_MAX) {
         void *mapping = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, list->file, 0);
         if (mapping == MAP_FAILED) {
-            return failed(error, "cannot map it");
+            return rsc_system_error(error, "cannot map it");
         }
         list->bytes = mapping;
         list->is_mapped = true;
@@ -160,10 +156,10 @@ static int open_file(struct rsc_list *list, const char *path, struct rsc_error *
     struct stat status;
     list->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (list->file < 0) {
-        return failed(error, "cannot open it");
+        return rsc_system_error(error, "cannot open it");
     }
     if (fstat(list->file, &status) != 0) {
-        return failed(error, "cannot read it");
+        return rsc_system_error(error, "cannot read it");
     }
     identity_of(&status, &list->identity);
     return check_permissions(&status, error);
@@ -279,12 +275,12 @@ static int check_unchanged(const struct rsc_list *list, struct rsc_error *error)
         return RSC_OK;
     }
     if (fstat(list->file, &status) != 0) {
-        return failed(error, "cannot read it");
+        return rsc_system_error(error, "cannot read it");
     }
     identity_of(&status, &identity);
     if (identity.size != list->identity.size || identity.changed_s != list->identity.changed_s ||
         identity.changed_ns != list->identity.changed_ns) {
-        return rsc_error_set(error, RSC_ERROR_FILE, 0, "it was changed in place; replace it by renaming a new file");
+        return rsc_error_set(error, RSC_ERROR_SYSTEM, 0, "it was changed in place; replace it by renaming a new file");
     }
     return RSC_OK;
 }

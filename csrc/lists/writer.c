@@ -1,6 +1,5 @@
 #include "lists/writer.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,10 +35,6 @@ struct output {
     uint64_t records_size;
     struct rsc_list_summary summary;
 };
-
-static int failed(struct rsc_error *error, const char *what) {
-    return rsc_error_set(error, RSC_ERROR_FILE, 0, "%s: %s", what, strerror(errno));
-}
 
 static int no_memory(struct rsc_error *error) {
     return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory");
@@ -139,7 +134,7 @@ static int spill(struct rsc_list_writer *writer, struct rsc_error *error) {
     }
     FILE *file = create_temporary(writer->path);
     if (file == NULL) {
-        return failed(error, "cannot create a temporary file beside it");
+        return rsc_system_error(error, "cannot create a temporary file beside it");
     }
     writer->runs[writer->run_count++].file = file;
     qsort(writer->sorted, writer->sorted_count, sizeof *writer->sorted, compare_sorted);
@@ -148,7 +143,7 @@ static int spill(struct rsc_list_writer *writer, struct rsc_error *error) {
         (void)fwrite(record, 1, record_size(record), file);
     }
     if (fflush(file) != 0 || ferror(file)) {
-        return failed(error, "cannot write a temporary file beside it");
+        return rsc_system_error(error, "cannot write a temporary file beside it");
     }
     writer->length = writer->sorted_count = 0;
     return RSC_OK;
@@ -203,11 +198,11 @@ static int advance(struct rsc_list_run *run, struct rsc_error *error) {
         size_t rest = record_size(run->record) - RSC_LIST_RECORD_HEAD;
         if (rest > sizeof run->record - RSC_LIST_RECORD_HEAD ||
             fread(run->record + RSC_LIST_RECORD_HEAD, 1, rest, run->file) != rest) {
-            return failed(error, "cannot read a temporary file");
+            return rsc_system_error(error, "cannot read a temporary file");
         }
         run->hash = rsc_list_hash((const char *)address_of(run->record), run->record[1]);
     } else if (ferror(run->file)) {
-        return failed(error, "cannot read a temporary file");
+        return rsc_system_error(error, "cannot read a temporary file");
     }
     return RSC_OK;
 }
@@ -290,7 +285,7 @@ static int append_index(struct output *output, struct rsc_error *error) {
         put(output, bytes, got);
     }
     if (ferror(output->index) || fflush(output->file) != 0 || ferror(output->file)) {
-        return failed(error, "cannot write it");
+        return rsc_system_error(error, "cannot write it");
     }
     return RSC_OK;
 }
@@ -318,7 +313,7 @@ static int write_header(struct output *output, uint64_t built_at, struct rsc_tex
     rsc_list_store(header + RSC_LIST_AT_HEADER_CRC, 4, output->crc.value);
     if (fseeko(output->file, 0, SEEK_SET) != 0 || fwrite(header, 1, sizeof header, output->file) != sizeof header ||
         fflush(output->file) != 0) {
-        return failed(error, "cannot write it");
+        return rsc_system_error(error, "cannot write it");
     }
     return RSC_OK;
 }
@@ -344,10 +339,10 @@ static void sync_directory(const char *path) {
 static int publish(struct output *output, const char *path, struct rsc_error *error) {
     int descriptor = fileno(output->file);
     if (fsync(descriptor) != 0) {
-        return failed(error, "cannot write it");
+        return rsc_system_error(error, "cannot write it");
     }
     if (rename(output->path, path) != 0) {
-        return failed(error, "cannot give it its name");
+        return rsc_system_error(error, "cannot give it its name");
     }
     free(output->path);
     output->path = NULL;
@@ -362,7 +357,7 @@ static int write_list(struct rsc_list_writer *writer, struct output *output, uin
     output->file = output->path == NULL ? NULL : create_file(output->path);
     output->index = create_temporary(writer->path);
     if (output->file == NULL || output->index == NULL) {
-        return failed(error, "cannot create a file beside it");
+        return rsc_system_error(error, "cannot create a file beside it");
     }
     (void)fwrite(blank, 1, sizeof blank, output->file);
     rsc_crc32c_init(&output->crc);

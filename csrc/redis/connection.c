@@ -43,7 +43,8 @@ static int fail(struct rsc_redis_connection *connection, int code, const char *m
 }
 
 static int fail_by_errno(struct rsc_redis_connection *connection, const char *what, int number) {
-    (void)rsc_error_set(&connection->error, RSC_REDIS_NETWORK, 0, "%s: %s", what, strerror(number));
+    errno = number;
+    (void)rsc_system_error(&connection->error, what);
     return end(connection);
 }
 
