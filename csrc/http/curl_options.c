@@ -103,10 +103,7 @@ int rsc_curl_options_set(struct rsc_origin *origin, const struct rsc_origin_opti
         /* Parallel transfers first wait whether the new connection supports HTTP/2 and can carry them all. */
         curl_easy_setopt(origin->model, CURLOPT_PIPEWAIT, origin->tls && !origin->http_1 ? 1L : 0L),
     };
-    CURLcode code = CURLE_OK;
-    for (size_t i = 0; code == CURLE_OK && i < sizeof codes / sizeof *codes; i++) {
-        code = codes[i];
-    }
+    CURLcode code = rsc_libcurl_first_error(codes, sizeof codes / sizeof *codes);
     if (code == CURLE_OK) {
         return RSC_OK;
     }

@@ -24,6 +24,14 @@ const struct rsc_libcurl *rsc_libcurl(void) {
     return &about;
 }
 
+CURLcode rsc_libcurl_first_error(const CURLcode *codes, size_t count) {
+    size_t i = 0;
+    while (i < count - 1 && codes[i] == CURLE_OK) {
+        i++;
+    }
+    return codes[i];
+}
+
 void rsc_libcurl_initialize(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, initialize);

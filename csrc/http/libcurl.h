@@ -43,6 +43,9 @@ struct rsc_libcurl {
 /* Any thread may call this. The result is static. */
 const struct rsc_libcurl *rsc_libcurl(void);
 
+/* Returns the first code that is no CURLE_OK, or CURLE_OK. */
+CURLcode rsc_libcurl_first_error(const CURLcode *codes, size_t count);
+
 /* Any thread may call this. Call it before the first handle. */
 void rsc_libcurl_initialize(void);
 

@@ -71,7 +71,8 @@ struct rsc_handle {
     bool connected;       /* this transfer opened a new connection */
     bool requested;       /* the request may have been sent */
     bool dead_connection; /* a kept-alive connection was lost before anything of a response came */
-    bool fresh;           /* the easy handle's current option: only a new connection */
+    long fresh;           /* likewise: only a new connection */
+    long forbid_reuse;    /* likewise */
     char error[CURL_ERROR_SIZE];
 };
 

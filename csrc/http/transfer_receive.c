@@ -152,12 +152,7 @@ CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle) {
         /* The connection may outlive the handle, so its context is the loop. */
         curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, loop),
     };
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        if (codes[i] != CURLE_OK) {
-            return codes[i];
-        }
-    }
     (void)curl_easy_setopt(easy, RSC_CURLOPT_PREREQFUNCTION, on_request);
     (void)curl_easy_setopt(easy, RSC_CURLOPT_PREREQDATA, handle);
-    return CURLE_OK;
+    return rsc_libcurl_first_error(codes, sizeof codes / sizeof *codes);
 }

@@ -163,8 +163,8 @@ static CURLcode set_method(struct rsc_handle *handle, const struct rsc_transfer 
 /* Where on_request is not called, libcurl repeats a request whose kept-alive connection was dead. That must not happen
  * to a request that changes something, so it gets a new connection. */
 static bool may_be_repeated(const struct rsc_handle *handle) {
-    return rsc_libcurl()->number < RSC_LIBCURL_PREREQ && strcmp(handle->method, "GET") != 0 &&
-           strcmp(handle->method, "HEAD") != 0;
+    bool is_safe = !handle->has_body && (strcmp(handle->method, "GET") == 0 || strcmp(handle->method, "HEAD") == 0);
+    return rsc_libcurl()->number < RSC_LIBCURL_PREREQ && !is_safe;
 }
 
 /* Returns the bytes to read at once. libcurl allocates them for each transfer: with its own 16 KB, a small response
@@ -177,43 +177,39 @@ static long read_size_of(const struct rsc_origin *origin) {
     return size;
 }
 
-CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *transfer) {
-    CURL *easy = handle->easy;
-    CURLcode code = set_method(handle, transfer);
-    if (code == CURLE_OK) {
-        code = curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, transfer->target);
-    }
+static CURLcode set_list(struct rsc_handle *handle, const struct rsc_transfer *transfer) {
     struct curl_slist *list = list_of(transfer);
+    CURLcode code = handle->list == list ? CURLE_OK : curl_easy_setopt(handle->easy, CURLOPT_HTTPHEADER, list);
     if (code == CURLE_OK && handle->list != list) {
-        code = curl_easy_setopt(easy, CURLOPT_HTTPHEADER, list);
-        if (code == CURLE_OK) {
-            handle->list = list;
-            rsc_headers_refer(&handle->headers, transfer->headers);
-        }
-    }
-    if (code == CURLE_OK && transfer->has_body) {
-        code = curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)transfer->body_length);
-        if (code == CURLE_OK) {
-            code = curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer->body);
-        }
-    }
-    long read_size = read_size_of(transfer->origin);
-    if (code == CURLE_OK && handle->read_size != read_size) {
-        code = curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, read_size);
-        handle->read_size = read_size;
-    }
-    bool fresh = transfer->fresh || may_be_repeated(handle);
-    if (code == CURLE_OK && handle->fresh != fresh) {
-        code = curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L);
-        if (code == CURLE_OK && handle->shard->cache != NULL) {
-            /* Each shard would keep as many connections as the loop. Without new ones besides, it has one a handle. */
-            code = curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, fresh ? 1L : 0L);
-        }
-        handle->fresh = code == CURLE_OK ? fresh : !fresh;
-    }
-    if (code == CURLE_OK && handle->connect_timeout != transfer->connect_timeout) {
-        code = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, transfer->connect_timeout);
-        handle->connect_timeout = code == CURLE_OK ? transfer->connect_timeout : -1;
+        handle->list = list;
+        rsc_headers_refer(&handle->headers, transfer->headers);
     }
     return code;
+}
+
+/* `current` is the option's value, or -1. */
+static CURLcode set_number(CURL *easy, CURLoption option, long *current, long value) {
+    CURLcode code = *current == value ? CURLE_OK : curl_easy_setopt(easy, option, value);
+    *current = code == CURLE_OK ? value : -1;
+    return code;
+}
+
+CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *transfer) {
+    CURL *easy = handle->easy;
+    bool has_body = transfer->has_body;
+    CURLcode method = set_method(handle, transfer);
+    long fresh = transfer->fresh || may_be_repeated(handle);
+    const CURLcode codes[] = {
+        method,
+        curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, transfer->target),
+        set_list(handle, transfer),
+        has_body ? curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)transfer->body_length) : CURLE_OK,
+        has_body ? curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer->body) : CURLE_OK,
+        set_number(easy, CURLOPT_BUFFERSIZE, &handle->read_size, read_size_of(transfer->origin)),
+        set_number(easy, CURLOPT_FRESH_CONNECT, &handle->fresh, fresh),
+        /* Each shard would keep as many connections as the loop. Without new ones besides, it has one a handle. */
+        set_number(easy, CURLOPT_FORBID_REUSE, &handle->forbid_reuse, handle->shard->cache != NULL ? fresh : 0),
+        set_number(easy, CURLOPT_CONNECTTIMEOUT_MS, &handle->connect_timeout, transfer->connect_timeout),
+    };
+    return rsc_libcurl_first_error(codes, sizeof codes / sizeof *codes);
 }
