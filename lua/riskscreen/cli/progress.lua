@@ -61,7 +61,7 @@ function M.counts(counts, separator)
   return table.concat(parts, separator or ", ")
 end
 
----What a run over a file has done: as much as fits, the most useful first.
+---The line of a run over a file. It has as much as fits, the most useful first.
 ---@param now { share?: number, rows: integer, rate: number, counts: table, left?: number }
 ---@param columns integer
 ---@return string

@@ -37,14 +37,6 @@ M.options = tables.concat({
 ---@field unreadable integer lines that are not counted
 ---@field notes string[] the faults of the input, as the page shows them
 
----@class riskscreen.report.Input
----@field sources { name: string, rows: integer }[]
----@field notes string[] the first faults
----@field faults integer
----@field unreadable integer lines that are not counted
-local Input = {}
-Input.__index = Input
-
 local UNREAD = "cannot be read and is not counted"
 
 -- A row of the report; or nil for a line that cannot be read. The others are its fault, and the effect.
@@ -62,52 +54,25 @@ local function decision_of(input, row, field_of)
   return decision, wrong_time and text.show(wrong_time) .. " is no date and no Unix time", "counts without a time"
 end
 
-function Input:read_file(name, input, field_of, add)
-  local count = 0
+-- Adds the decisions of a file to the page, and notes its faults.
+local function read_file(page, name, input, field_of)
+  local before = page.rows
   for row in input:each() do
     local decision, fault, effect = decision_of(input, row, field_of)
     if decision then
-      count = count + 1
-      add(decision)
+      page:add(decision)
     else
-      self.unreadable = self.unreadable + 1
+      page.unreadable = page.unreadable + 1
       input:count_invalid(row.line, fault)
     end
     if fault then
-      local note = ("%s, line %d %s: %s."):format(name, row.line, effect, fault)
-      self.faults = self.faults + 1
-      self.notes[#self.notes + 1] = self.faults <= MAX_NOTES and note or nil
+      page.faults = page.faults + 1
+      if page.faults <= MAX_NOTES then
+        table.insert(page.notes, ("%s, line %d %s: %s."):format(name, row.line, effect, fault))
+      end
     end
   end
-  self.sources[#self.sources + 1] = { name = name, rows = count }
-end
-
--- Reads files one after the other. A file that is refused raises an error object.
-local function read_inputs(sources, settings, add)
-  local self = setmetatable({ sources = {}, notes = {}, faults = 0, unreadable = 0 }, Input)
-  local field_of = report_rows.fields(settings)
-  for _, source in ipairs(sources) do
-    local name = type(source) == "string" and (source:match "[^/]+$" or source) or "standard input"
-    local options_given = tables.merge(settings, { name = name, needs = report_rows.ACTION })
-    local input = errors.ensure(rows.open(source, options_given))
-    local ok, failure = pcall(self.read_file, self, name, input, field_of, add)
-    input:close()
-    errors.ensure(ok or nil, failure)
-  end
-  if self.faults > MAX_NOTES then
-    self.notes[#self.notes + 1] = ("Further lines with a fault: %d."):format(self.faults - MAX_NOTES)
-  end
-  return self
-end
-
--- Writes the page row by row, and returns the summary.
-local function write(page, sources, settings)
-  page:begin(settings.title)
-  local input = read_inputs(sources, settings, function(row)
-    page:add(row)
-  end)
-  page:finish(input, settings.title, settings.time or os.time())
-  return { rows = page.rows, actions = page.actions, unreadable = input.unreadable, notes = input.notes }
+  table.insert(page.sources, { name = name, rows = page.rows - before })
 end
 
 ---Writes the report of decisions. The input may be as large as the page may be: a million rows.
@@ -133,13 +98,29 @@ function M.write(request)
       return nil, errors.new("invalid_argument", message, { field = "output", sent = false })
     end
   end
-  local page
+  local page, input
   local ok, result = pcall(function()
     page = pages.open(output)
-    return write(page, sources, checked)
+    page:begin(checked.title)
+    local field_of = report_rows.fields(checked)
+    for _, source in ipairs(sources) do
+      local name = type(source) == "string" and (source:match "[^/]+$" or source) or "standard input"
+      local settings = tables.merge(checked, { name = name, needs = report_rows.ACTION })
+      input = errors.ensure(rows.open(source, settings))
+      read_file(page, name, input, field_of)
+      input:close()
+    end
+    if page.faults > MAX_NOTES then
+      table.insert(page.notes, ("Further lines with a fault: %d."):format(page.faults - MAX_NOTES))
+    end
+    page:finish(checked.time or os.time())
+    return { rows = page.rows, actions = page.actions, unreadable = page.unreadable, notes = page.notes }
   end)
   if page then
     page:close()
+  end
+  if input then
+    input:close()
   end
   return errors.result(ok, result)
 end

@@ -178,6 +178,11 @@ end
 ---@class riskscreen.report.Page
 ---@field rows integer
 ---@field actions table<riskscreen.Action, integer>
+---@field sources { name: string, rows: integer }[]
+---@field notes string[] the first faults of the input
+---@field faults integer
+---@field unreadable integer lines that are not counted
+---@field private title string
 ---@field private output file*
 ---@field private close_file? fun(is_complete: boolean): boolean|nil, string|nil of a path
 ---@field private shared fun(value: string|nil): string
@@ -193,7 +198,7 @@ end
 ---@param title string
 function Page:begin(title)
   local style = part "style.css"
-  self.script = whole_script()
+  self.title, self.script = title, whole_script()
   local policy = POLICY:format(policy_source(self.script), policy_source(style))
   self:write(HEAD:format(policy, version, escape(title), style, part "body.html"))
 end
@@ -209,19 +214,17 @@ function Page:add(row)
 end
 
 ---Completes the page.
----@param input riskscreen.report.Input that was read
----@param title string
 ---@param time number Unix seconds
-function Page:finish(input, title, time)
+function Page:finish(time)
   local facts = {
     texts = self.texts,
-    title = title,
+    title = self.title,
     time = number(time),
     version = version,
-    sources = map(input.sources, function(source)
+    sources = map(self.sources, function(source)
       return { clean(source.name), source.rows }
     end),
-    notes = map(input.notes, clean),
+    notes = map(self.notes, clean),
     levels = enums.values.risk_level,
   }
   self:write("\n],", encode(facts):sub(2), TAIL:format(plain_summary(self), self.script))
@@ -256,6 +259,10 @@ function M.open(output)
     close_file = close_file,
     rows = 0,
     actions = { allow = 0, review = 0, block = 0, unknown = 0 },
+    sources = {},
+    notes = {},
+    faults = 0,
+    unreadable = 0,
     shared = shared,
     texts = texts,
   }, Page)

@@ -1,5 +1,6 @@
 -- riskscreen explore: runs a program that pays under every schedule of faults.
 
+local progress = require "riskscreen.cli.progress"
 local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
@@ -28,13 +29,13 @@ local function run(context)
   if not loaded then
     status.fail(status.unknown, (tostring(program):gsub("^%S+/explore%.lua:%d+: ", "")))
   end
-  local err = not context.quiet and context.world.columns(context.world.err) and context.world.err
+  local line = progress.line(context)
   context.options.on_progress = function(explored)
     latest = explored
-    local _ = err and err:write("\r", summary(explored), "\27[K") and err:flush()
+    line.draw(summary(explored))
   end
   local ok, finding, explored = pcall(riskscreen.explore.run, program, context.options)
-  local _ = err and err:write "\r\27[K"
+  line.clear()
   local code, message = status.of_failure(finding)
   if not ok and code ~= status.interrupted then
     status.misuse((message:gsub("^failed: ", "")))

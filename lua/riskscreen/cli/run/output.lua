@@ -1,5 +1,5 @@
--- The file of results of a run: where it is, when a run may write it, and where the run goes on in it. The answers are
--- kept in state.lua. With --retry-failed the results of the complete run are read again, row by row.
+-- The file of results of a run. It decides which file that is, whether the run may write it, and where the run goes on.
+-- The answers are kept in state.lua. With --retry-failed the results of the complete run are read again, row by row.
 
 local calls = require "riskscreen.call"
 local core = require "riskscreen.core"
@@ -175,8 +175,8 @@ local function open_place(place, path, offset)
   return files.exists(place) and results.open(place, "r+b") or nil
 end
 
--- The facts that must be the same when a run is resumed: what the file and the output are, and the identity of the
--- decisions. Of local lists only the names count: they are asked for every row, and may change during a run.
+-- The facts that must be the same when a run is resumed. Of local lists only the names count: they are asked for every
+-- row, and may change during a run.
 local function identity_of(run, client)
   local context, input, source = run.context, run.input, run.row_source
   local options = context.options
@@ -211,8 +211,7 @@ local function identity_of(run, client)
   }
 end
 
--- The first difference between two runs, as a sentence, and whether it may be the account, as after a refused key; or
--- nil.
+-- The first difference between two runs as a sentence, or nil. The second result is true if it may be the account.
 local function difference_of(before, now)
   for _, name in ipairs(names) do
     if before[name] ~= now[name] and not (LATER[name] and before[name] == nil) then
