@@ -27,6 +27,7 @@ local M = {
 ---@field fields? riskscreen.Option[] the entries of a table's fields
 ---@field entry? riskscreen.Option of each value of a list, or of a table by names
 ---@field is_list? boolean with `entry`
+---@field hides_names? boolean of a table by names: they may be secrets, and no message shows them
 ---@field check? fun(value: any): any, string? the checked copy, or nil and a message; it gets the checked fields or
 ---entries
 ---@field doc string

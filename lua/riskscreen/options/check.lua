@@ -15,7 +15,9 @@ local check_option
 
 -- The checked entries of a list, or of a table by names.
 local function check_entries(option, value, path)
-  if option.is_list and not tables.sequence_length(value) then
+  if tables.inherits(value) then
+    return validate.problem(path, path .. " " .. tables.INHERITS)
+  elseif option.is_list and not tables.sequence_length(value) then
     return validate.problem(path, path .. " must be a list")
   end
   local checked = {}
@@ -24,7 +26,8 @@ local function check_entries(option, value, path)
     if not option.is_list and type(key) ~= "string" then
       return validate.problem(path, ("%s must map names to values (got the name %s)"):format(path, text.show(key)))
     end
-    checked[key], err = check_option(option.entry, entry, ("%s[%s]"):format(path, text.show(key)))
+    local place = ("%s[%s]"):format(path, option.hides_names and "..." or text.show(key))
+    checked[key], err = check_option(option.entry, entry, place)
     if err then
       return nil, err
     end

@@ -112,9 +112,12 @@ local KYT_RESULTS = "Whether the answer to a submission is a requestId or the re
 local PROFILE =
   "What this service does where the interface leaves it open, by the names of `riskscreen doctor --assumptions`"
 
+local by_key = build.map("accounts", build.group("account", account_settings, "An account."), ACCOUNTS)
+by_key.hides_names = true
+
 ---@type riskscreen.Option[]
 M.service = {
-  build.map("accounts", build.group("account", account_settings, "An account."), ACCOUNTS),
+  by_key,
   or_file(build.map("answers", answer, ANSWERS, {}, by_canonical_address)),
   build.clock("Returns seconds since the Unix epoch; by default the time of day.", os.time),
   build.checked("credits", "number|table", check_credits, CREDITS, { every = DEFAULT_CREDITS, by_operation = {} }),

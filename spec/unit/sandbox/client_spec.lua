@@ -210,9 +210,16 @@ describe("a sandbox client", function()
       assert.matches("its own transport", message_of(sandbox.client, { transport = print }))
     end)
 
-    it("for a bad setting of an account", function()
+    it("for a bad setting of an account, without its key", function()
       local options = { accounts = { ["test-key"] = { rate = 0 } } }
-      assert.matches("accounts%['test%-key'%]%.rate must be", message_of(sandbox.new, options))
+      local message = message_of(sandbox.new, options)
+      assert.matches("accounts[...].rate must be", message, 1, true)
+      assert.is_nil(message:find("test-key", 1, true))
+    end)
+
+    it("for accounts that a table would inherit", function()
+      local options = { accounts = setmetatable({}, { __index = { ["test-key"] = {} } }) }
+      assert.matches("accounts must be a plain table", message_of(sandbox.new, options))
     end)
 
     it("for credits of an unknown operation", function()
