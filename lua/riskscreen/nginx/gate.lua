@@ -382,8 +382,7 @@ end
 
 local M = {}
 
----A gate. It sends nothing and waits for nothing: make it in init_by_lua. It raises LuaJIT's limit of constants in a
----trace, for all code of the worker.
+---A gate. It sends nothing and waits for nothing: make it in init_by_lua.
 ---@param given riskscreen.nginx.GateOptions
 ---@return riskscreen.nginx.Gate
 function M.new(given)
@@ -396,8 +395,6 @@ function M.new(given)
   if not context then
     error("gate: " .. message, 2)
   end
-  -- By default it is 500, which the way of a miss exceeds. Then parts of it stay interpreted: 10 % of its time.
-  require("jit.opt").start "maxirconst=1000"
   return new_gate(context, tables.pick(checked, tables.pluck(options.location, "name"))) -- the others have secrets
 end
 

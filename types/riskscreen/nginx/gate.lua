@@ -3,7 +3,7 @@
 
 local gates = {}
 
----A gate. It sends nothing and waits for nothing: make it in init_by_lua. It raises LuaJIT's limit of constants in a trace, for all code of the worker.
+---A gate. It sends nothing and waits for nothing: make it in init_by_lua.
 ---@param given riskscreen.nginx.GateOptions
 ---@return riskscreen.nginx.Gate
 function gates.new(given) end
