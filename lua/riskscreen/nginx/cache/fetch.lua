@@ -167,13 +167,6 @@ local function find_and_keep(fetch)
   return entry, source
 end
 
--- The same for pcall. Returns nil when the time is up. LuaJIT gives up each trace that returns to pcall, and ends one
--- in good order at the return of a vararg function (spec/in_nginx/traces_nginx.lua).
-local function work(...)
-  local entry, source = find_and_keep(...)
-  return entry, source
-end
-
 local M = {}
 
 local function dead_at(fetch)
@@ -221,7 +214,7 @@ end
 local function run(fetch)
   local cache = fetch.cache
   local hold = cache.hold(fetch)
-  local ok, result, source = cache.pcall(work, fetch)
+  local ok, result, source = cache.pcall(find_and_keep, fetch)
   cache.release(fetch, hold)
   if not ok then
     fetch.failure, result = result, nil
