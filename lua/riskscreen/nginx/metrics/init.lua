@@ -310,24 +310,13 @@ function Recorder:minutes()
   return list
 end
 
-local M = { CONTENT_TYPE = prometheus.CONTENT_TYPE }
-
----The text of several recorders together: each metric appears once, with the names of the recorders as label `gate`.
----@param recorders riskscreen.nginx.Recorder[] of different names
----@return string
-function M.render(recorders)
-  local snapshots = {}
-  for index, recorder in ipairs(recorders) do
-    snapshots[index] = recorder:snapshot()
-  end
-  return prometheus.text(definitions.list, snapshots)
-end
-
 ---The text for Prometheus.
 ---@return string
 function Recorder:render()
-  return M.render { self }
+  return prometheus.text(definitions.list, self:snapshot())
 end
+
+local M = { CONTENT_TYPE = prometheus.CONTENT_TYPE }
 
 -- The privileged agent has no id, and must not be taken for worker 0.
 local function slot_of_worker()

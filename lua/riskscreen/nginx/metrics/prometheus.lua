@@ -84,17 +84,14 @@ end
 local M = { CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8" }
 
 ---@param metrics riskscreen.nginx.Metric[]
----@param snapshots riskscreen.nginx.Snapshot[]
+---@param snapshot riskscreen.nginx.Snapshot
 ---@return string
-function M.text(metrics, snapshots)
-  local text = {}
+function M.text(metrics, snapshot)
+  local text, labels = {}, { label("gate", snapshot.name) }
+  labels[2] = snapshot.worker and label("worker", snapshot.worker)
   for _, metric in ipairs(metrics) do
     local lines = {}
-    for _, snapshot in ipairs(snapshots) do
-      local labels = { label("gate", snapshot.name) }
-      labels[2] = snapshot.worker and label("worker", snapshot.worker)
-      write_samples(lines, metric, value_of(metric, snapshot), labels, 0)
-    end
+    write_samples(lines, metric, value_of(metric, snapshot), labels, 0)
     if lines[1] then
       text[#text + 1] = ("# HELP %s %s\n# TYPE %s %s\n%s\n"):format(
         metric.name,
