@@ -52,7 +52,8 @@ M.options = {
     "body",
     "table|string|boolean",
     body,
-    "A table is sent as JSON; false: nginx's own page, or the location's error_page."
+    "A table is sent as JSON; false: nginx's own page, or the location's error_page.",
+    DEFAULT_BODY
   ),
   build.checked("content_type", "string", content_type, "The type of the body.", "application/json"),
   build.map("headers", build.checked("header", "string", line, ""), "More headers.", {}, named),
@@ -84,12 +85,8 @@ end
 ---@param settings table checked by `options`
 ---@return fun(request_id: string|nil)
 function M.sender(settings)
-  local content = settings.body
-  if content == nil then
-    content = DEFAULT_BODY
-  end
   return function(request_id)
-    return M.send(settings.status, request_id, settings.headers, content, settings.content_type)
+    return M.send(settings.status, request_id, settings.headers, settings.body, settings.content_type)
   end
 end
 

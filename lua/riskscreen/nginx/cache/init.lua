@@ -257,18 +257,14 @@ function Cache:forget_all()
   return forget(self)
 end
 
----Forgets an address in all workers. A list that has the address still counts.
+---Forgets an address in all workers, which the gate has checked. A list that has the address still counts.
 ---@param address string
 ---@param network? string without it, all networks
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
-  local spellings = addresses.keys(address, network)
-  if not spellings then
-    error("purge: expected an address and, at most, a network", 2)
-  end
   local buckets = {}
-  for index, spelling in ipairs(spellings) do
+  for index, spelling in ipairs(addresses.keys(address, network)) do
     buckets[index] = bucket_of(spelling)
   end
   return forget(self, buckets)

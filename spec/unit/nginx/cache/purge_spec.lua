@@ -159,17 +159,6 @@ describe("a purge", function()
     assert.equal(4, #world.asked)
   end)
 
-  it("raises at the caller's line if the address or the network is wrong", function()
-    local cache = world:worker()
-    for _, wrong in ipairs { { "" }, { 5 }, { ADDRESS, "nowhere" }, {} } do
-      local ok, message = pcall(function()
-        assert(cache:purge(wrong[1], wrong[2]))
-      end)
-      assert.is_false(ok)
-      assert.matches("^[^\n]*purge_spec.lua:%d+: purge: expected an address", message)
-    end
-  end)
-
   it("is not undone by a fetch that was under way", function()
     for _, dict in ipairs { "dict", false } do
       begin()
