@@ -96,18 +96,6 @@ local lookups_of = tables.memoize(lookups.wanted)
 local Screening = {}
 Screening.__index = Screening
 
--- The results of several functions. Where nothing can wait each call returns an error that says so.
-local function call_all(runtime, functions)
-  if not runtime.refusal() then
-    return runtime.tasks.gather(functions)
-  end
-  local values, errs = {}, {}
-  for index, call in ipairs(functions) do
-    values[index], errs[index] = call()
-  end
-  return values, errs
-end
-
 -- The value of one lookup, and its response or its error.
 local function look_up(screening, lookup, subject, options)
   local value, other = screening.look_up(screening.state, lookup.operation, subject, options)
@@ -131,7 +119,14 @@ local function look_up_offered(screening, subject, options)
       found.not_offered[lookup.name] = true
     end
   end
-  local values, errs = call_all(screening.state.runtime, functions)
+  local runtime, values, errs = screening.state.runtime, {}, {}
+  if runtime.refusal() then
+    for index, call in ipairs(functions) do
+      values[index], errs[index] = call() -- nil and an error that says why nothing can wait
+    end
+  else
+    values, errs = runtime.tasks.gather(functions)
+  end
   for index, lookup in ipairs(offered) do
     found[lookup.name] = values[index]
     if not values[index] then
