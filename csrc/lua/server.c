@@ -105,6 +105,17 @@ static int server_next(lua_State *L) {
     return 1;
 }
 
+/* Returns the status and the sender of a refusal, or nothing. */
+static int server_refused(lua_State *L) {
+    struct rsc_refusal refusal;
+    if (!rsc_server_refused(check_server(L), &refusal)) {
+        return 0;
+    }
+    lua_pushinteger(L, (lua_Integer)refusal.status);
+    lua_pushstring(L, refusal.remote);
+    return 2;
+}
+
 static int server_stats(lua_State *L) {
     struct rsc_server_stats stats;
     rsc_server_stats(check_server(L), &stats);
@@ -127,9 +138,11 @@ static int server_close(lua_State *L) {
 
 int luaopen_riskscreen_server(lua_State *L) {
     static const luaL_Reg methods[] = {
-        {"port", server_port},       {"pollfd", server_pollfd}, {"events", server_events},
-        {"timeout", server_timeout}, {"step", server_step},     {"next", server_next},
-        {"stats", server_stats},     {"close", server_close},   {NULL, NULL},
+        {"port", server_port},       {"pollfd", server_pollfd},
+        {"events", server_events},   {"timeout", server_timeout},
+        {"step", server_step},       {"next", server_next},
+        {"refused", server_refused}, {"stats", server_stats},
+        {"close", server_close},     {NULL, NULL},
     };
     static const luaL_Reg functions[] = {{"new", module_new}, {NULL, NULL}};
     luaL_checkversion(L);

@@ -87,6 +87,9 @@ struct rsc_server {
     struct rsc_link unwatched; /* suspended, but not yet in the poller */
     struct rsc_link timed;     /* suspended between two pieces, earliest first */
     unsigned forks;            /* rsc_forks at its start */
+
+    struct rsc_refusal refusals[RSC_SERVER_REFUSALS];
+    size_t refusal_count;
 };
 
 /* server.c: suspend and resume an exchange's connection. */

@@ -80,6 +80,20 @@ static enum MHD_Result refuse(struct MHD_Connection *handle, unsigned status) {
     return queued;
 }
 
+static void note_refusal(const struct rsc_exchange *exchange, unsigned status) {
+    struct rsc_server *server = exchange->connection->server;
+    if (server->refusal_count < RSC_SERVER_REFUSALS) {
+        struct rsc_refusal *refusal = &server->refusals[server->refusal_count++];
+        refusal->status = status;
+        memcpy(refusal->remote, exchange->connection->remote, sizeof refusal->remote);
+    }
+}
+
+static void find_too_large(struct rsc_exchange *exchange) {
+    exchange->too_large = true;
+    note_refusal(exchange, MHD_HTTP_CONTENT_TOO_LARGE);
+}
+
 static enum MHD_Result count_length(void *count, enum MHD_ValueKind kind, const char *name, const char *value) {
     (void)kind, (void)value;
     *(int *)count += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
@@ -98,12 +112,13 @@ static enum MHD_Result check_head(struct rsc_exchange *exchange, struct MHD_Conn
     (void)MHD_get_connection_values(handle, MHD_HEADER_KIND, &count_length, &lengths);
     exchange->begun = true;
     if (lengths > 1) {
+        note_refusal(exchange, MHD_HTTP_BAD_REQUEST);
         return refuse(handle, MHD_HTTP_BAD_REQUEST);
     }
     if (errno == 0 && length <= exchange->input.body.limit) {
         return MHD_YES;
     }
-    exchange->too_large = true;
+    find_too_large(exchange);
     if (expect != NULL || errno != 0 || length > RSC_SERVER_MAX_DISCARD) {
         return refuse(handle, MHD_HTTP_CONTENT_TOO_LARGE);
     }
@@ -118,7 +133,7 @@ static enum MHD_Result take_body(struct rsc_exchange *exchange, const char *byte
         if (status != RSC_ERROR_LIMIT) {
             return status == RSC_OK ? MHD_YES : MHD_NO;
         }
-        exchange->too_large = true;
+        find_too_large(exchange);
         rsc_buffer_free(&exchange->input.body);
     }
     exchange->discarded += size;
@@ -205,8 +220,12 @@ enum MHD_Result rsc_server_on_request(void *server, struct MHD_Connection *handl
 void rsc_server_on_completed(void *server, struct MHD_Connection *handle, void **context,
                              enum MHD_RequestTerminationCode code) {
     (void)server, (void)handle, (void)code;
-    if (*context != NULL) {
-        rsc_exchange_detach(*context);
+    struct rsc_exchange *exchange = *context;
+    if (exchange != NULL) {
+        if (!exchange->begun && exchange->connection != NULL) {
+            note_refusal(exchange, MHD_HTTP_BAD_REQUEST); /* libmicrohttpd has refused the head */
+        }
+        rsc_exchange_detach(exchange);
         *context = NULL;
     }
 }

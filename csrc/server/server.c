@@ -432,6 +432,14 @@ size_t rsc_server_waiting(const struct rsc_server *server) {
     return server->waiting;
 }
 
+bool rsc_server_refused(struct rsc_server *server, struct rsc_refusal *refusal) {
+    if (server->refusal_count == 0) {
+        return false;
+    }
+    *refusal = server->refusals[--server->refusal_count];
+    return true;
+}
+
 void rsc_server_stats(const struct rsc_server *server, struct rsc_server_stats *stats) {
     stats->connections = count_connections(server);
     stats->waiting = server->waiting;

@@ -44,6 +44,14 @@ struct rsc_server_options {
     double idle_timeout;     /* closes a connection without a request; rounded up to a whole second */
 };
 
+#define RSC_SERVER_REFUSALS 64 /* that are kept until rsc_server_refused takes them; more are not told */
+
+/* A request that rsc_server_next does not return. */
+struct rsc_refusal {
+    unsigned status; /* 413: more than max_body; 400: two lengths of the body, or a head that libmicrohttpd refuses */
+    char remote[RSC_REMOTE_SIZE];
+};
+
 struct rsc_server_stats {
     size_t connections;
     size_t waiting; /* see rsc_server_waiting */
@@ -78,6 +86,9 @@ int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error 
 size_t rsc_server_waiting(const struct rsc_server *server);
 
 void rsc_server_stats(const struct rsc_server *server, struct rsc_server_stats *stats);
+
+/* Takes a refusal. Returns whether there was one. */
+bool rsc_server_refused(struct rsc_server *server, struct rsc_refusal *refusal);
 
 /* Returns the oldest waiting request, or NULL. The caller releases it with rsc_exchange_release. */
 struct rsc_exchange *rsc_server_next(struct rsc_server *server);

@@ -307,6 +307,7 @@ describe("riskscreen webhook listen, of deliveries that it refuses,", function()
       send -X PUT -d '{}' $url/0123456789abcdef
       send -d 'no JSON' $url/0123456789abcdef
       head -c 70000 /dev/zero | tr '\0' ' ' | send --data-binary @- $url/0123456789abcdef
+      head -c 300000 /dev/zero | tr '\0' ' ' | send --data-binary @- $url/0123456789abcdef
       send -d '{"webhookId":"w","eventType":"e","timestamp":"2026-01-01 00:00:00","data":{}}' $url/0123456789abcdef
       kill $listener; wait $listener 2>/dev/null
       grep -v listening $TMP/listener.txt]]
@@ -320,7 +321,8 @@ describe("riskscreen webhook listen, of deliveries that it refuses,", function()
     assert.equal("405, events are delivered by POST", reasons[3])
     assert.matches("^400, .*JSON", reasons[4])
     assert.equal("413, a delivery has at most 65536 bytes", reasons[5])
-    assert.equal(5, #reasons)
+    assert.equal("413, the body is too large", reasons[6])
+    assert.equal(6, #reasons)
   end)
 end)
 

@@ -8,7 +8,7 @@ local json = require "riskscreen.json"
 local runtime = require "riskscreen.runtime"
 
 local DEFAULT_PATH = "/webhooks"
-local MAX_BODY = 4 * event.MAX_SIZE -- the inbox refuses what is too large, and says so; the server is silent
+local MAX_BODY = 4 * event.MAX_SIZE -- the inbox refuses what is too large, and knows the secret and the sender
 
 ---@class riskscreen.InboxListener: riskscreen.Server
 ---@field url string where deliveries go

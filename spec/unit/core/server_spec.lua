@@ -301,6 +301,12 @@ describe("a request that the server refuses itself", function()
   local function assert_refused(client, status)
     assert.equal(status, (client:receive_response()))
     assert.is_nil(server:next())
+    local refused, remote
+    raw_http.step_until(server, "the refusal", function()
+      refused, remote = server:refused()
+      return refused
+    end)
+    assert.same({ status == 413 and 413 or 400, "127.0.0.1" }, { refused, remote })
   end
 
   it("has a body above the limit, and leaves the connection usable", function()

@@ -51,8 +51,7 @@ return {
   description = (
     "The secret in %s comes after the path of the URL. An event is answered once its line is written, and "
     .. "a repeated event is written once, while the program runs. "
-    .. "A line on stderr names each delivery that is refused, and why; one above "
-    .. "256 KiB gets a 413 without a line."
+    .. "A line on stderr names each delivery that is refused, and why."
   ):format(SECRET),
   options = {
     { name = "host", type = "string", default = "127.0.0.1", doc = "Address to listen on." },

@@ -4,6 +4,9 @@ local optional = require "riskscreen.util.optional"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 local tables = require "riskscreen.util.tables"
 
+-- The reasons for which the listener itself refuses a request.
+local refusals = { [400] = "the head is malformed, too long or not complete", [413] = "the body is too large" }
+
 ---@class riskscreen.Server: riskscreen.Pollable
 ---@field url string
 ---@field port integer
@@ -11,6 +14,7 @@ local tables = require "riskscreen.util.tables"
 ---@field private take fun(request: userdata)
 ---@field private actions { due: number, act: fun() }[] of `later`, by due time
 ---@field private closed? boolean
+---@field on_refused? fun(status: integer, reason: string, remote: string)
 local Server = {}
 Server.__index = Server
 
@@ -60,6 +64,13 @@ function Server:step(seconds)
     self.take(request)
     taken = taken + 1
     request = self.listener:next()
+  end
+  local status, remote = self.listener:refused()
+  while status do
+    if self.on_refused then
+      self.on_refused(status, refusals[status], remote)
+    end
+    status, remote = self.listener:refused()
   end
   while self.actions[1] and self.actions[1].due <= scheduler.now() do
     table.remove(self.actions, 1).act()
