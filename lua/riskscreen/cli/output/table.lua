@@ -79,25 +79,24 @@ local function blocks(columns, rows, is_coloured)
   return table.concat(lines)
 end
 
--- The columns that have a value in some row, and their cells.
+-- The columns that have a value in some row, the cells of the rows, and the widths of the columns.
 local function filled(columns, rows)
-  local kept, cells = {}, {}
+  local kept, cells, widths = {}, {}, {}
   for number = 1, #rows do
     cells[number] = {}
   end
   for index, column in ipairs(columns) do
-    local has_value = false
-    for _, row in ipairs(rows) do
-      has_value = has_value or row[index] ~= nil
+    local place, has_value, widest = #kept + 1, false, width(column.name)
+    for number, row in ipairs(rows) do
+      local cell = text.printable(text_of(row[index]), LONGEST_CELL)
+      cells[number][place] = cell -- the next column takes the place of one without a value
+      has_value, widest = has_value or row[index] ~= nil, math.max(widest, width(cell))
     end
     if has_value then
-      kept[#kept + 1] = column
-      for number, row in ipairs(rows) do
-        cells[number][#kept] = text.printable(text_of(row[index]), LONGEST_CELL)
-      end
+      kept[place], widths[place] = column, widest
     end
   end
-  return kept, cells
+  return kept, cells, widths
 end
 
 ---The text of a table. Columns without any value are left out.
@@ -108,22 +107,14 @@ end
 ---@param as_block? boolean one record: a block of lines
 ---@return string
 function M.render(columns, rows, limit, is_coloured, as_block)
-  local cells
-  columns, cells = filled(columns, rows)
-  local natural, header = {}, tables.pluck(columns, "name")
-  for index, column in ipairs(columns) do
-    natural[index] = width(column.name)
-    for _, row in ipairs(cells) do
-      natural[index] = math.max(natural[index], width(row[index]))
-    end
-  end
-  local widths = not as_block and fitted(columns, natural, limit or math.huge)
+  local kept, cells, natural = filled(columns, rows)
+  local widths = not as_block and fitted(kept, natural, limit or math.huge)
   if not widths then
-    return blocks(columns, cells, is_coloured)
+    return blocks(kept, cells, is_coloured)
   end
-  local lines = { row_line(columns, widths, header, is_coloured, colours.header) }
+  local lines = { row_line(kept, widths, tables.pluck(kept, "name"), is_coloured, colours.header) }
   for index, row in ipairs(cells) do
-    lines[index + 1] = row_line(columns, widths, row, is_coloured)
+    lines[index + 1] = row_line(kept, widths, row, is_coloured)
   end
   return table.concat(lines)
 end
