@@ -789,6 +789,7 @@ describe("the gate", function()
       ["^eval.* " .. wrong_network] = "{ network = 'etherum'" .. rest,
       ["gate: " .. wrong_network] = "{ subjects = { { address = 'x', network = 'etherum' } }" .. rest,
       ["must be the name of a lua_shared_dict"] = "{ dict = 'nowhere'" .. rest,
+      ["variables%.action must be the name of a variable, without '%$'"] = "{ variables = { action = '$x' }" .. rest,
       ["exempt must hold functions"] = "{ exempt = { 'x' }" .. rest,
       ["address must have a name as argument"] = "{ address = { argument = 1 }" .. rest,
       ["take { argument = 'to' }"] = "{ address = { variable = 'arg_to' }" .. rest,

@@ -44,7 +44,7 @@ local function right_number(subjects)
 end
 
 local function variable(name, doc)
-  local form = { pattern = "^[%a_][%w_]*$", reason = "must be the name of a variable, without '$'" }
+  local form = { pattern = "^[%a_][%w_]*$", message = "must be the name of a variable, without '$'" }
   return build.text(name, form, doc)
 end
 
