@@ -3,7 +3,6 @@
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
-local core = require "riskscreen.core"
 local enums = require "riskscreen.interface.enums"
 local files = require "riskscreen.util.files"
 local http = require "riskscreen.options.http"
@@ -266,8 +265,8 @@ function M.read(flags, pairs_given, world, may_lack)
       set(values, setting, tostring(written), flag, ARGUMENT)
     end
   end
-  -- Every profile is an account of its own, unless it names one. Two of one name may stand in two folders.
-  local account = profile and text.hex(core.sha256(files.real(profile))):sub(1, 32) or "default"
+  -- The account has the profile's name, so that workers of several users and machines share what is kept.
+  local account = profile and profile:match("[^/]*$"):gsub("%.conf$", "") or "default"
   return { values = values, path = path, profile = profile, account = account }
 end
 
