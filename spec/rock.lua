@@ -22,15 +22,18 @@ local programs = {
   ["spec.support.unanswered_names"] = "cc",
 }
 
-local built = "build.luarocks/?.so"
+local pwd = assert(io.popen "pwd -P")
+local root = pwd:read "*l" -- the command takes no module from a relative path
+pwd:close()
+local built = root .. "/build.luarocks/?.so"
 local core = io.open((built:gsub("?", "riskscreen/core")))
 if not core then
   io.stderr:write "run `luarocks make` first: there is no build.luarocks/riskscreen/core.so\n"
   os.exit(1)
 end
 core:close()
-package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
-package.cpath = "./" .. built .. ";" .. package.cpath
+package.path = ("%s/lua/?.lua;%s/lua/?/init.lua;%s/?.lua;%s"):format(root, root, root, package.path)
+package.cpath = built .. ";" .. package.cpath
 
 local function read(path)
   local file = io.open(path)

@@ -18,6 +18,7 @@ riskscreen sandbox 2>/tmp/said || status=$?
 apt-get install -q libmicrohttpd12
 unshare -n luarocks --lua-version=5.4 test -- unit/policy unit/interface unit/core/decoder_spec | tee /tmp/said
 grep -q '^pending: .* needs ' /tmp/said
+luarocks --lua-version=5.4 test
 SCRIPT
 } >"$work/script"
 git archive --format=tar HEAD | (mkdir "$work/checkout" && tar xf - -C "$work/checkout")
