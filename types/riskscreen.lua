@@ -1408,6 +1408,7 @@ local riskscreen_Change = {}
 ---@field daily_cap? integer
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
+---@field meta? table<string, string>
 ---@field on_change? fun(change: riskscreen.Change): any, any
 ---@field webhook? { url: string, secret: string, timeout?: number }
 ---@field on_failure? fun(message: string)

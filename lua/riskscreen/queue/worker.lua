@@ -43,7 +43,11 @@ M.options = {
     end
     return value
   end, "Decides about transactions; by default the default policy. Addresses have the policy of the client."),
-  { name = "request", type = "table", doc = "More fields for each screening of an address, such as include." },
+  {
+    name = "request",
+    type = "table",
+    doc = "More fields for each screening, such as include and meta; of a transaction, meta.",
+  },
   { name = "name", type = "string", doc = "Name of the worker in the group; by default one that nobody else has." },
   build.callback("on_result", ON_RESULT),
   build.notice("on_problem", "on_problem(err): a failure after which the worker goes on."),
@@ -215,7 +219,7 @@ end
 local function screen(self, input)
   local client, transaction = self.settings.client, input.transaction
   if type(transaction) == "table" then
-    local facts = { input = transaction.hash }
+    local facts = { input = transaction.hash, meta = (self.settings.request or {}).meta }
     return screening.transaction(client, self.policy, facts, transaction.network, client.kyt:screen(transaction))
   end
   local request = tables.copy(self.settings.request or {})

@@ -49,6 +49,7 @@ M.options = tables.concat({
   build.count("daily_cap", "screenings", nil, 1, 1e9, "The most screenings in a day of UTC."),
   client_options.policy,
   { name = "include", type = "table", doc = "Lookups to make besides those that the policy needs." },
+  { name = "meta", type = "table", doc = "Names and texts for the journal, as for `client:screen`." },
   build.callback("on_change", ON_CHANGE),
   build.group("webhook", {
     build.required(build.checked("url", "string", http.base_url, "Where changes are posted.")),
@@ -68,6 +69,7 @@ M.options = tables.concat({
 ---@field daily_cap? integer
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
+---@field meta? table<string, string>
 ---@field on_change? fun(change: riskscreen.Change): any, any
 ---@field webhook? { url: string, secret: string, timeout?: number }
 ---@field on_failure? fun(message: string)
@@ -339,6 +341,7 @@ local function screen(self, item)
     network = item.network,
     policy = settings.policy,
     include = settings.include,
+    meta = settings.meta,
   }
   if has_failed(decision) and errors.ends_run(decision.error) then
     error(decision.error, 0)

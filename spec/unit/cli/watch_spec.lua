@@ -3,6 +3,7 @@ local cli = require "spec.support.cli"
 local command_line = require "spec.support.command_line"
 local run = cli.run
 local sandbox = require "riskscreen.sandbox"
+local tables = require "riskscreen.util.tables"
 local temporary = require "spec.support.temporary"
 
 local function address(name)
@@ -39,6 +40,16 @@ describe("riskscreen watch", function()
     status, out = run(arguments)
     assert.equal(0, status)
     assert.equal("", out)
+  end)
+
+  it("keeps the facts of --meta in the journal", function()
+    local journal = temporary.path "journal.jsonl"
+    local arguments = { "watch", "--sandbox", "--file", path, "-n", "eth", "--once", "--rate", "1000" }
+    local status, _, err = run(tables.concat(arguments, { "--journal", journal, "--meta", "case=17" }))
+    assert.equal(0, status, err)
+    for entry in require("riskscreen.journal").entries(journal) do
+      assert.same({ case = "17" }, entry.meta)
+    end
   end)
 
   it("refuses another file in the place of its own, whose verdicts would be forgotten", function()

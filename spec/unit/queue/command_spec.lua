@@ -80,6 +80,22 @@ describe_if("riskscreen queue", function()
   end
 
   describe("add", function()
+    it("keeps the facts of a run in its results, and those of a worker in the journal", function()
+      write("a.csv", HEADER .. rows_of(1, 2))
+      assert.equal(4, (queue "add @a.csv --keep case --meta case=17"))
+      assert.equal(0, (queue "add @a.csv --meta case=17"))
+      results("out.csv", "")
+      assert.matches('{""case"":""17""}', read "out.csv", 1, true)
+      assert.equal(0, (queue "add @a.csv --run again"))
+      assert.equal(0, (queue "work --drain --sandbox --journal @j.jsonl --meta analyst=alice"))
+      local count = 0
+      for entry in require("riskscreen.journal").entries(path "j.jsonl") do
+        assert.same({ analyst = "alice" }, entry.meta)
+        count = count + 1
+      end
+      assert.equal(2, count)
+    end)
+
     it("knows a run by its name and its rows, and not by the name of the file", function()
       write("a.csv", HEADER .. rows_of(1, 20))
       write("b.csv", HEADER .. rows_of(1, 30))

@@ -80,7 +80,8 @@ local function add_rows(context, queue, path, run)
   local totals, err = queue:add(run, function()
     bound()
     local row = next_row()
-    local fields = row and options.keep and input:fields_of(row, options.keep)
+    local fields = row and (options.keep or options.meta) and input:fields_of(row, options.keep or {})
+    fields = fields and tables.merge(fields, options.meta)
     return row and { address = row.address, network = row.network or network, fields = fields }
   end, function(counts)
     so_far = counts
@@ -101,6 +102,7 @@ local function run_add(context)
   elseif is_stream and not run then
     status.misuse "give the rows of a pipe a name with --run: the same name again passes over the rows that it had"
   end
+  decision_record.with_facts(outputs.columns.named(options.keep or {}), options.meta) -- no name twice
   local problem = run and queues.run_problem(run)
   if problem then
     status.misuse(problem)
@@ -136,7 +138,7 @@ local function run_work(context)
   local worker = queue:worker {
     client = client,
     concurrency = options.concurrency,
-    request = { include = options.include, timeout = options.timeout, address_check = options.address_check },
+    request = tables.pick(options, { "include", "timeout", "address_check", "meta" }),
     on_problem = function(err)
       if not context.quiet then
         context.world.notice("goes on after: " .. tostring(err))
@@ -331,7 +333,7 @@ return {
     options = tables.concat({
       option_of.text("run", "NAME", "The name of the run, in the queue and in the results; by default 'default'."),
       option_of.text("source", "NAME", "The same, for the rows of a pipe."),
-    }, { inputs.keep }, inputs.options, of_add, common),
+    }, { inputs.keep, decision_record.meta }, inputs.options, of_add, common),
     examples = { { line = "queue add customers.csv -n eth --run march", what = "Waits while the queue is full" } },
     statuses = {
       { status = status.done, what = "every row is in the queue" },
@@ -349,6 +351,7 @@ return {
       { name = "drain", type = "boolean", doc = "End when the queue is empty." },
       build.flag("share_rate", nil, "The setting rate_limit holds for all workers of this Redis together."),
       decision_record.concurrency,
+      decision_record.meta,
     }, decision_record.options, of_work, common),
     examples = { { line = "queue work --set rate_limit.rate=100 --share-rate", what = "100 calls a second in all" } },
     statuses = {

@@ -131,6 +131,7 @@ return {
     build.flag("once", nil, "One cycle, as fast as --rate allows, for cron or a timer."),
     build.flag("test", nil, "Send one test change to --command and --webhook, and end."),
     decision_record.include,
+    decision_record.meta,
     option_of.text("state", "PATH", "The state file; by default FILE.watch.db."),
     option_of.text("command", nil, "A shell command that gets each change as its standard input."),
     option_of.text("webhook", "URL", "Where each change is posted, signed."),
