@@ -4,13 +4,13 @@
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local conditions = require "riskscreen.policy.conditions"
+local decision = require "riskscreen.policy.decision"
 local lookups = require "riskscreen.policy.lookups"
 local rule = require "riskscreen.policy.rule"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local ACTIONS = { "allow", "review", "unknown", "block" } -- the best first
-local RANKS = { allow = 1, review = 2, unknown = 3, block = 4 }
+local ACTIONS, RANKS = decision.actions, decision.severity
 local KINDS = { "absent", "null", "unseen", "wrong", "missing", "unknown" }
 local FORM = "a claim is such as 'never allow where type = sanction', 'block at least where level = high', "
   .. "'review at most', 'unknown where a lookup failed'"

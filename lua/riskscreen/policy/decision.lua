@@ -64,7 +64,12 @@ for index, action in ipairs(best_first) do
   severity[action] = index
 end
 
-local M = {}
+local M = {
+  ---@type riskscreen.Action[] the best first
+  actions = best_first,
+  ---@type table<riskscreen.Action, integer> the place of each in that order
+  severity = severity,
+}
 
 ---The worse of two actions.
 ---@param a riskscreen.Action

@@ -1,11 +1,12 @@
 -- Finds the kinds of evidence about which two policies differ. Each has the actions of both and the rules that lead to
 -- them. docs/policy-proofs.md says why no kind is left out.
 
+local decision = require "riskscreen.policy.decision"
 local prove = require "riskscreen.policy.prove"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local RANKS = { allow = 1, review = 2, unknown = 3, block = 4 }
+local RANKS = decision.severity
 
 local M = {}
 
