@@ -100,8 +100,9 @@ local function new_call(route)
   }
 end
 
--- Makes a call, or begins it with `start`. Its table is that of an earlier call whose first request has succeeded, as
--- nearly every one does: a new one, and its place among the calls under way, cost a twentieth of a call on Lua 5.4.
+-- Makes a call, or begins it with `start`. The first request of nearly every call succeeds. The table of such a call is
+-- used again for a later one: new tables, and their places among the calls under way, cost a twentieth of a call on Lua
+-- 5.4.
 local function run(route, built, target, parameters, start)
   local state, call = route.state, route.spare
   if call then
@@ -135,7 +136,7 @@ local M = {
   identity = identity,
 }
 
--- What calls of a client have in common, whatever they ask. Without a limit, a circuit breaker and hedges an attempt is
+-- Adds to a route the part that all routes of a client have. Without a limit, a circuit breaker and hedges an attempt is
 -- one request.
 local function complete(route, state, name, label)
   route.state, route.name, route.label = state, name, label

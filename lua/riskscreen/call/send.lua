@@ -73,8 +73,8 @@ function M.unsent(call, err, has_failed)
   return nil, err
 end
 
--- The key, the time and the seconds for a request after the operator's functions, which may wait or close the client;
--- or nil and an error.
+-- Calls the operator's functions before a request; they may wait, or close the client. Returns the key, and the time and
+-- the seconds for the request; or nil and an error.
 local function prepare(call, at, timeout, hedged, fresh)
   local state, started = call.route.state, at
   local given = state.settings.access_key
