@@ -62,27 +62,6 @@ local function fail(call, err)
   return nil, err
 end
 
--- Ends a call after its first attempt, or repeats that until there is an answer.
-local function finish(call, hold, value, other, is_refused)
-  local route = call.route
-  local state = route.state
-  -- LuaJIT seldom compiles code that enters a loop that ends at once: that was a tenth of a miss of the gate.
-  if value == nil then
-    value, other = attempts.again(call, other, is_refused)
-  end
-  if hold then
-    state.runtime.tasks.release(call, hold)
-  end
-  if value == nil then
-    return fail(call, other)
-  elseif call.is_open then
-    state.stats:finish(call, route.counts, "succeeded", state.runtime.now() - call.started)
-  else
-    call.next, route.spare = route.spare, call
-  end
-  return value, other
-end
-
 local function new_call(route)
   route.counts = route.counts or route.state.stats:of(route.label)
   return {
@@ -100,10 +79,9 @@ local function new_call(route)
   }
 end
 
--- Makes a call, or begins it with `start`. The first request of nearly every call succeeds. The table of such a call is
--- used again for a later one: new tables, and their places among the calls under way, cost a twentieth of a call on Lua
--- 5.4.
-local function run(route, built, target, parameters, start)
+-- Makes a call. The first request of nearly every call succeeds. A later call uses the table of such a call again: new
+-- tables, and their places among the calls under way, cost a twentieth of a call on Lua 5.4.
+local function run(route, built, target, parameters)
   local state, call = route.state, route.spare
   if call then
     route.spare = call.next
@@ -111,17 +89,29 @@ local function run(route, built, target, parameters, start)
     call = new_call(route)
   end
   local runtime, budget = state.runtime, state.budget
-  local started, timeout = runtime.now(), built.timeout
+  local started = runtime.now()
   call.request, call.target, call.parameters, call.started, call.requests = built, target, parameters, started, 0
   state.stats:begin(call, route.counts)
   if budget.left < budget.reserve then
     budget:earn()
   end
-  if start then
-    return call, send.send(call, started, timeout, nil, nil, start)
-  end
   local hold = runtime.tasks.hold(call)
-  return finish(call, hold, route.attempt(call, started, timeout))
+  local value, other, is_refused = route.attempt(call, started, built.timeout)
+  -- LuaJIT seldom compiles code that enters a loop that ends at once: that was a tenth of a miss of the gate.
+  if value == nil then
+    value, other = attempts.again(call, other, is_refused)
+  end
+  if hold then
+    runtime.tasks.release(call, hold)
+  end
+  if value == nil then
+    return fail(call, other)
+  elseif call.is_open then
+    state.stats:finish(call, route.counts, "succeeded", runtime.now() - started)
+  else
+    call.next, route.spare = route.spare, call
+  end
+  return value, other
 end
 
 -- The face: from parameters to the built request
@@ -136,8 +126,8 @@ local M = {
   identity = identity,
 }
 
--- Adds to a route the part that all routes of a client have. Without a limit, a circuit breaker and hedges an attempt is
--- one request.
+-- Adds to a route the part that all routes of a client have. Without a limit, a circuit breaker and hedges an attempt
+-- is one request.
 local function complete(route, state, name, label)
   route.state, route.name, route.label = state, name, label
   route.attempt = (state.limiter or state.breaker or state.hedge) and attempts.attempt or send.send
@@ -180,25 +170,15 @@ function M.check(state, operation, parameters, options)
   return checked
 end
 
----Whether the calls of a client may begin by `start`: nothing may wait or fail before their first request.
----@param state riskscreen.State
----@return boolean
-function M.is_straight(state)
-  local needs_more = state.limiter or state.breaker or state.hedge or state.hooks.request
-  return not needs_more and type(state.settings.access_key) == "string"
-end
-
----Makes a call whose parameters are checked. With `start` it returns as soon as the request has begun, and `finish`
----takes the outcome. If that never comes, `abandon` of the call ends it.
+---Makes a call whose parameters are checked.
 ---@param state riskscreen.State
 ---@param operation riskscreen.Operation
 ---@param parameters table
 ---@param options table the call's checked options
----@param start? fun(...): any gets the arguments of a transport
----@return any value or the call that has begun
+---@return any value
 ---@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response but the answer's
----body; or the result of `start`
-function M.make(state, operation, parameters, options, start)
+---body
+function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
   if not state.transport or state.runtime.refusal() or not route.method then
     return unsent(state, states.refusal(state) or request.unpublished(operation), route.name)
@@ -207,18 +187,7 @@ function M.make(state, operation, parameters, options, start)
   if not built then
     return unsent(state, target, route.name)
   end
-  return run(route, built, target, parameters, start)
-end
-
----Ends a call that has begun by `start`. It may wait and send again where there is no reply of status 200: call it in a
----task then.
----@param call riskscreen.Call
----@param reply? riskscreen.Reply
----@param failure? table
----@return any value
----@return riskscreen.Response|riskscreen.Error|string|nil as of `make`
-function M.finish(call, reply, failure)
-  return finish(call, nil, send.finish(call, call.started, call.request.timeout, nil, nil, reply, failure))
+  return run(route, built, target, parameters)
 end
 
 ---Makes a call.

@@ -73,8 +73,8 @@ function M.unsent(call, err, has_failed)
   return nil, err
 end
 
--- Calls the operator's functions before a request; they may wait, or close the client. Returns the key, and the time and
--- the seconds for the request; or nil and an error.
+-- Calls the operator's functions before a request; they may wait, or close the client. Returns the key, and the time
+-- and the seconds for the request; or nil and an error.
 local function prepare(call, at, timeout, hedged, fresh)
   local state, started = call.route.state, at
   local given = state.settings.access_key
@@ -133,29 +133,41 @@ local function without_reply(call, failure, at, timeout, hedged, fresh)
   return nil, err
 end
 
----Takes the outcome of a request. It waits only where there is no reply, a rate limit or a hook.
+---Sends one request and interprets its reply.
 ---@param call riskscreen.Call
----@param at number when the request was sent
+---@param at number now
 ---@param timeout number seconds
----@param hedged? boolean
----@param fresh? boolean
----@param reply? riskscreen.Reply
----@param failure? table
+---@param hedged? boolean whether it is the second one of a late answer; nil for a request without another one
+---@param fresh? boolean whether it needs a new connection
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error|string|nil
-function M.finish(call, at, timeout, hedged, fresh, reply, failure)
+function M.send(call, at, timeout, hedged, fresh)
+  local request, route = call.request, call.route
+  local state = route.state
+  local key, hooks, stats = state.settings.access_key, state.hooks, state.stats
+  if key ~= state.redacted_key or hooks.request or not state.transport or timeout < retry.SHORTEST_ATTEMPT then
+    key, at, timeout = prepare(call, at, timeout, hedged, fresh)
+    if not key then
+      return M.unsent(call, at)
+    end
+  end
+  call.requests = call.requests + 1
+  stats.counters.requests = stats.counters.requests + 1
+  if request.body then
+    stats:count("bytes_sent", #request.body)
+  end
+  local connect_timeout = request.connect_timeout < timeout and request.connect_timeout or timeout
+  local reply, failure = state.transport(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
+  local answered = state.runtime.now()
   if not reply then
     return without_reply(call, failure, at, timeout, hedged, fresh)
   end
-  local route, request = call.route, call.request
-  local state, hooks = route.state, route.state.hooks
-  local answered, body = state.runtime.now(), reply.body
-  local value, other = response.interpret(route.reader, call.parameters, reply, state.context)
+  local body, value, other = reply.body, response.interpret(route.reader, call.parameters, reply, state.context)
   local is_first = at == call.started and call.requests == 1 and not call.attempt_started
   if value ~= nil and is_first and hedged == nil then
-    state.stats:succeed_directly(call, route.counts, body and #body or 0, answered - at)
+    stats:succeed_directly(call, route.counts, body and #body or 0, answered - at)
   else
-    state.stats:answered(reply.status, body and #body or 0, answered - at)
+    stats:answered(reply.status, body and #body or 0, answered - at)
   end
   if hooks.response then
     tell_response(call, reply, answered - at, hedged)
@@ -171,39 +183,6 @@ function M.finish(call, at, timeout, hedged, fresh, reply, failure)
     return value, body
   end
   return value, response_of(call, reply, other, answered - call.started)
-end
-
----Sends one request and interprets its reply.
----@param call riskscreen.Call
----@param at number now
----@param timeout number seconds
----@param hedged? boolean whether it is the second one of a late answer; nil for a request without another one
----@param fresh? boolean whether it needs a new connection
----@param start? fun(...): any gets the arguments of a transport, and returns at once; `finish` takes the outcome later
----@return any value or the results of `start`
----@return riskscreen.Response|riskscreen.Error|string|nil
-function M.send(call, at, timeout, hedged, fresh, start)
-  local request, state = call.request, call.route.state
-  local key, transport, connect_timeout = state.settings.access_key, state.transport, request.connect_timeout
-  if key ~= state.redacted_key or state.hooks.request or not transport or timeout < retry.SHORTEST_ATTEMPT then
-    key, at, timeout = prepare(call, at, timeout, hedged, fresh)
-    if not key then
-      return M.unsent(call, at)
-    end
-    transport = state.transport
-  end
-  local counters = state.stats.counters
-  call.requests = call.requests + 1
-  counters.requests = counters.requests + 1
-  if request.body then
-    counters.bytes_sent = counters.bytes_sent + #request.body
-  end
-  connect_timeout = connect_timeout < timeout and connect_timeout or timeout
-  if start then
-    return start(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
-  end
-  local reply, failure = transport(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
-  return M.finish(call, at, timeout, hedged, fresh, reply, failure)
 end
 
 return M
