@@ -242,14 +242,17 @@ static bool is_read_empty(CURL *easy) {
     return empty;
 }
 
-/* Whether nothing has come on a connection after a response. The transfer `next` has taken the connection already, or
- * is NULL. */
+/* Whether nothing has come on a connection after a response, as far as libcurl does not look for itself. The transfer
+ * `next` has taken the connection already, or is NULL. */
 static bool is_silent(const struct rsc_transfer *transfer, curl_socket_t fd, const struct rsc_transfer *next) {
     if (next != NULL && next->received.length > 0) {
         return false;
     }
-    /* The system is asked with a tenth of the instructions (./dev bench http). */
-    return transfer->origin->direct ? rsc_sockets_silent(fd) : next == NULL && is_read_empty(transfer->handle->easy);
+    if (transfer->origin->direct) {
+        /* The system is asked with a tenth of the instructions of a read (./dev bench http). */
+        return rsc_libcurl()->number >= RSC_LIBCURL_CHECKS_INPUT || rsc_sockets_silent(fd);
+    }
+    return next == NULL && is_read_empty(transfer->handle->easy);
 }
 
 /* Ends the connection of an HTTP/1 response if more bytes have come on it, else lets it rest. They would become the

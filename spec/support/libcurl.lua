@@ -12,6 +12,8 @@ return {
   resends = is_older_than(7, 80),
   -- Before 7.87, ending a name lookup waits for the resolver.
   waits_for_lookups = is_older_than(7, 87),
+  -- 7.88 takes chunks whose last byte is missing for whole, and 8.14 does not.
+  takes_cut_chunks = is_older_than(8, 14),
   -- From 8.18 on, libcurl joins a folded line to the line before it, as RFC 9112 asks (section 5.2).
   joins_folded_lines = not is_older_than(8, 18),
 }
