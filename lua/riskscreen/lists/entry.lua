@@ -1,7 +1,6 @@
 -- A row of a list file becomes an entry: address, network, note and time of expiry are checked. Pure.
 local date = require "riskscreen.util.date"
 local index = require "riskscreen.lists.index"
-local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -26,16 +25,12 @@ local M = {
   FIELDS = { "address", "network", "note", "expires" },
 }
 
--- Fields that other programs write beside those. They are not read, and none can mean that an entry does not hold.
-local ignored = text.words(
-  "added added_at added_by added_on analyst asset author case case_id category comment comments country "
-    .. "created created_at created_by currency date_added date_created date_listed description entity entity_name id "
-    .. "label labels link list_name listed_at listed_on name notes owner program reason reasons reference remarks risk "
-    .. "risk_level risk_type risks score severity source symbol tag tags title token type types updated updated_at "
-    .. "updated_on url uuid"
-)
+local is_field = tables.set(M.FIELDS)
 
-local is_accepted = tables.set(tables.concat(M.FIELDS, ignored))
+-- Parts of other names for the time of expiry, in small letters with "_" around each word. It is not read under them.
+local LIKE_EXPIRES = "expir until [_d]till_ [_d]thru_ [_d]through_ ttl_ lifetime deadline _lapse validity _not.*after_ "
+  .. "_before_$ ^_to_?date_ date_?to_$ valid_?to_ valid_?for_ stop_?date _end[sdeing]*_$ _end[sdeing]*_?date "
+  .. "_end[sdeing]*_?time _end[sdeing]*_?[ao][tn]_"
 
 local function trimmed(value)
   return type(value) == "string" and text.trim(value) or value
@@ -95,16 +90,20 @@ function M.read(row, level)
   return { places = places, note = text.printable(note or "", LONGEST_NOTE), expires = expires }
 end
 
----The reason why a file with a field is refused; or nil. Under another name the time of expiry would not be read.
+---The reason why a name is taken for a misspelt field, without which entries could hold too long; or nil.
 ---@param names table<string, any> the names as keys
 ---@return string|nil
-function M.unknown_field(names)
+function M.misspelt(names)
   for name in pairs(names) do
-    local plain = type(name) == "string" and rows.plain_name(name, is_accepted) or ""
-    if plain ~= "" and not is_accepted[plain] then
-      local hint = text.did_you_mean(plain, M.FIELDS)
-      local advice = hint ~= "" and hint or ": it has address, network, note and expires; rename or remove it"
-      return ("%s is not a field of a list%s"):format(text.show(name), advice)
+    if type(name) == "string" and not is_field[text.lower(name)] then
+      local nearest = text.nearest(name, M.FIELDS)
+      local words = text.lower("_" .. name:gsub("(%l)(%u)", "%1_%2") .. "_"):gsub("[%s%p]+", "_")
+      for part in LIKE_EXPIRES:gmatch "%S+" do
+        nearest = nearest or words:find(part) and "expires"
+      end
+      if nearest then
+        return ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)
+      end
     end
   end
 end

@@ -81,14 +81,14 @@ end
 
 local function read_rows(path, file, facts, settings, add)
   local input, err = rows.open(file, settings)
-  local problem = input and entries.unknown_field(input:other_names())
+  local problem = input and entries.misspelt(input:other_names())
   local row, invalid
   while input and not (err or problem) do
     row, err = input:next()
     if not row then
       break
     end
-    problem, invalid = row.value and entries.unknown_field(row.fields), facts.invalid
+    problem, invalid = row.value and entries.misspelt(row.fields), facts.invalid
     if not problem then
       row.note, row.expires = input:field(row, "note"), input:field(row, "expires")
       problem = take(path, row, facts, settings, add)
