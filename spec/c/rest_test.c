@@ -158,7 +158,8 @@ static void test_late(struct rsc_loop *loop, struct rsc_origin *origin, int go_o
     CHECK(!end(loop, begin(origin, "/"), "first"), "the first fails");
     late = go_on;
     struct rsc_transfer *second = begin(origin, "/");
-    if (rsc_libcurl()->number < RSC_LIBCURL_CHECKS_INPUT) {
+    unsigned libcurl = rsc_libcurl()->number;
+    if (libcurl >= RSC_LIBCURL_PREREQ && libcurl < RSC_LIBCURL_CHECKS_INPUT) {
         wait_for(loop, second);
         const struct rsc_failure *failure = &second->outcome.failure;
         CHECK(second->failed && failure->dead_connection && !failure->sent, "%s", rsc_transfer_body(second).bytes);

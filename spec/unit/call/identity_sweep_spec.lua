@@ -215,6 +215,7 @@ rooms.watch = {
     on_change = "it takes changes",
     webhook = "likewise",
     on_failure = "it only hears",
+    meta = "they are facts for the journal",
   },
 }
 rooms.service = {
