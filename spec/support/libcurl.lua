@@ -10,6 +10,8 @@ return {
   -- Before 7.80, libcurl sends a request again by itself if its kept-alive connection was dead. The core then gives
   -- requests that change something a new connection.
   resends = is_older_than(7, 80),
+  -- Before 7.84, libcurl does not tell whether a connection over TLS speaks HTTP/2, so the core asks for 1.1 there.
+  tells_http_2 = not is_older_than(7, 84),
   -- Before 7.87, ending a name lookup waits for the resolver.
   waits_for_lookups = is_older_than(7, 87),
   -- 7.88 takes chunks whose last byte is missing for whole, and 8.14 does not.
