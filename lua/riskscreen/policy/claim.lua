@@ -92,12 +92,15 @@ local function add_term(where, term)
   local group, member = (name or ""):match "^(%w+)%.(%w+)$"
   local field, kind = term:match "^([%w_]+) is (%w+)$"
   local failed = term:match "^([%w_]+) failed$"
-  if group then
+  local is = where.is or {}
+  if name and where[name] ~= nil or field and is[field] or failed and where.failed then
+    return nil -- a second term would replace the first one
+  elseif group then
     where[group] = tables.merge(where[group] or {}, { [member] = tonumber(value) or value_of(value) })
   elseif name then
     where[name] = value_of(value)
   elseif field then
-    where.is = tables.merge(where.is or {}, { [field] = kind })
+    where.is = tables.merge(is, { [field] = kind })
   elseif term == "a lookup failed" then
     where.error = true
   else

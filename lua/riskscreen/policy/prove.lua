@@ -101,8 +101,13 @@ local function index_uses(space)
   end
 end
 
+-- What a claim says about fields. It is about the first risk of a list alone, or the first strategy.
+local function fields_of(claim, part)
+  return (part.slot or 1) == 1 and claim.is or NONE
+end
+
 local function is_wanted(part, claim, candidate)
-  for field, kind in pairs(claim.is) do
+  for field, kind in pairs(fields_of(claim, part)) do
     local own = candidate.kinds[field]
     if part.fields[field] and own ~= kind and not (KINDS[kind] and KINDS[kind][own]) then
       return false
@@ -281,13 +286,13 @@ local function first_elements(space, claim)
     local after, groups = {}, {}
     for _, element in ipairs(elements) do
       local parent = element.sets[part.parent]
-      local form = parent and parent[1].candidate.form
+      local form, name = parent and parent[1].candidate.form, parent and parent[1].group or ""
       if not part.parent or form and part.forms[form] then
-        groups[form or ""] = groups[form or ""] or groups_of(space, claim, index, plainest(element.sets))
-        for _, set in ipairs(groups[form or ""]) do
+        groups[name] = groups[name] or groups_of(space, claim, index, plainest(element.sets))
+        for _, set in ipairs(groups[name]) do
           after[#after + 1] = filled(element, index, set)
         end
-      elseif not has_any(part.fields, claim.is) then
+      elseif not has_any(part.fields, fields_of(claim, part)) then
         after[#after + 1] = element
       end
     end
