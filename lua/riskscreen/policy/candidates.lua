@@ -18,7 +18,7 @@ local ABSENT, OBJECT, EMPTY = {}, { key = "value" }, json.empty_array()
 ---@field path (string|integer)[] its place in the evidence
 ---@field value any
 ---@field weight integer
----@field kinds table<string, "value"|"absent"|"null"|"unseen"|"wrong"> by the field
+---@field kinds table<string, "value"|"absent"|"null"|"unseen"|"wrong"> by the field; `any`: of all fields
 ---@field form? string the later parts that fill it in
 
 ---@class riskscreen.policy.CounterpartyUse a condition on counterparties that is not decided yet, each once
@@ -49,7 +49,7 @@ end
 local function values_of(good)
   local list, is_good, seen = {}, tables.set(good), {}
   for _, value in ipairs(tables.concat(good, { ABSENT, json.null, unseen(is_good), "", 7, true, OBJECT, EMPTY })) do
-    local is_text = type(value) == "string" and type(good[1]) == "string"
+    local is_text = type(value) == "string" and (good[1] == nil or type(good[1]) == "string")
     local kind = is_good[value] and "value" or value == ABSENT and "absent" or value == json.null and "null"
     kind = kind or is_text and "unseen" or "wrong"
     if not seen[value] then

@@ -108,7 +108,7 @@ end
 
 local function is_wanted(part, claim, candidate)
   for field, kind in pairs(fields_of(claim, part)) do
-    local own = candidate.kinds[field]
+    local own = candidate.kinds[field] or candidate.kinds.any
     if part.fields[field] and own ~= kind and not (KINDS[kind] and KINDS[kind][own]) then
       return false
     end
@@ -265,13 +265,13 @@ local function filled(element, index, set)
   return after
 end
 
-local function has_any(set, map)
-  for name in pairs(set) do
-    if map[name] ~= nil then
-      return true
-    end
+-- The kind of all fields of a part that is not filled in, if what has it in its place is wrong as a whole.
+local function whole_kind(space, element, part)
+  local index = part.parent
+  while not element.sets[index] do
+    index = space.parts[index].parent
   end
-  return false
+  return element.sets[index][1].candidate.kinds.any
 end
 
 -- All evidence that a claim may be about, before a rule is tried: an element for each combination of forms and notes.
@@ -292,7 +292,7 @@ local function first_elements(space, claim)
         for _, set in ipairs(groups[name]) do
           after[#after + 1] = filled(element, index, set)
         end
-      elseif not has_any(part.fields, fields_of(claim, part)) then
+      elseif is_wanted(part, claim, { kinds = { any = whole_kind(space, element, part) } }) then
         after[#after + 1] = element
       end
     end

@@ -54,6 +54,7 @@ local function results_of(policies, directions, scores, slots)
   local list, final, other = candidates.answers("risk", {}), next(policies[1].is_final), 0
   local function add(fields, weight, form, kinds)
     local value = tables.merge({ requestId = "r1", status = final }, fields)
+    value.status = value.status or nil
     list[#list + 1] = { path = { "risk" }, value = value, weight = weight, form = form, kinds = kinds }
   end
   for _, policy in ipairs(policies) do
@@ -63,7 +64,10 @@ local function results_of(policies, directions, scores, slots)
   end
   add({ status = other, maxScore = "0" }, 2, "read", { status = "unseen" })
   add({ status = json.null, maxScore = "0" }, 2, "read", { status = "null" })
-  add({ maxScore = "0", risks = "none" }, 2, nil, {}) -- the rules about risks get a failure as well
+  add({ status = false, maxScore = "0" }, 2, "read", { status = "absent" })
+  -- A field of another type, whichever it is, makes a result a failure. The rules about risks may get one as well.
+  add({ status = "final", maxScore = "0" }, 2, "malformed", { any = "wrong" })
+  add({ maxScore = "0", risks = "none" }, 2, "no list", { any = "wrong" })
   add({}, 2, "unscored", { max_score = "absent" })
   add({ maxScore = json.null }, 2, "unscored", { max_score = "null" })
   for place, score in ipairs(scores) do
@@ -183,7 +187,8 @@ end
 -- Adds the parts of the risks: a list has at most one. A risk of another
 -- form is a failure of the result, and to the rules about risks it is as one without a level and a type.
 local function add_risks(parts, places, place, add, risk_policies)
-  local base, is_result, used = #parts, tables.set(text.words "read unscored - s -- s- -s ss"), { level = true }
+  local base, is_result, used =
+    #parts, tables.set(text.words "read malformed unscored - s -- s- -s ss"), { level = true }
   for _, policy in ipairs(risk_policies) do
     for _, rule in ipairs(policy.rules) do
       for _, entry in ipairs(rule.conditions) do

@@ -337,6 +337,12 @@ describe("a claim", function()
     assert.is_false(policy:prove("allow at most where level = low").holds)
   end)
 
+  it("is about a text that nobody names, where no text is named either", function()
+    local policy = policies.new()
+    assert.is_false(policy:prove("never allow where category is unseen").holds)
+    assert.is_false(policy:prove("never allow where category_code is unseen").holds)
+  end)
+
   it("is about a list of risks of which one meets them", function()
     local rules = { { unrecognised = true, action = "review" }, { level = "high", action = "block" } }
     for _, field in ipairs { "level", "type", "source" } do

@@ -105,6 +105,26 @@ describe("a proof about a score policy", function()
     end
   end)
 
+  it("is about a field that is missing, not known or of another type", function()
+    local lax = score_policy.new { rules = { { any = true, action = "allow" }, { error = true, action = "allow" } } }
+    for field, kinds in pairs {
+      status = "absent null unseen wrong",
+      max_score = "absent null wrong",
+      score = "absent null wrong",
+      strategy = "unseen wrong",
+      strategy_name = "absent null unseen wrong",
+      details = "absent null wrong",
+      detail = "absent null unseen wrong",
+      detail_name = "absent null unseen wrong",
+      detail_score = "absent null wrong",
+    } do
+      for kind in kinds:gmatch "%a+" do
+        local proof = lax:prove { never = "allow", where = { is = { [field] = kind } } }
+        assert.is_false(proof.holds, field .. " " .. kind)
+      end
+    end
+  end)
+
   it("refuses a number as a threshold, and a condition on an address", function()
     assert.error_matches(function()
       policy:prove { never = "allow", where = { score_at_least = 70 } }
