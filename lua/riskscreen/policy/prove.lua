@@ -358,12 +358,10 @@ local function merge_into(list, space, element, number)
     local set = element.read[index]
     key[index] = set and rest_of(set, number) or element.sets[index] and element.sets[index].key or "-"
   end
-  for track in ipairs(space.tracks) do
-    key[#key + 1] = state_of(element, track) or "-"
-  end
-  for policy, action in ipairs(element.actions) do
-    local reason = space.keeps_rules and element.reasons[policy]
-    key[#key + 1] = action .. tostring(reason and reason.rule)
+  for place, track in ipairs(space.tracks) do
+    local reason = space.keeps_rules and element.reasons[track.policy]
+    key[#key + 1] = state_of(element, place) or "-"
+    key[#key + 1] = tostring(element.actions[track.policy]) .. tostring(reason and reason.rule)
   end
   key, element.weight = table.concat(key, "|"), weight_of(element)
   local place = list[key] or #list + 1

@@ -63,6 +63,15 @@ describe("a difference of policies", function()
     assert.is_false(old:diff(with_rules(BLOCKING, LOW, LOW)).differs)
   end)
 
+  it("is found where the new policy decides by an earlier rule", function()
+    local rules = { { whitelist = true, action = "allow" } }
+    local known = {}
+    for _, change in ipairs(policies.new():diff(policies.new { rules = rules }).changes) do
+      known[change.before .. " " .. change.after] = true
+    end
+    assert.is_true(known["review allow"] and known["block allow"] and known["review unknown"])
+  end)
+
   it("of lists is found where no single risk has these actions", function()
     local low = { level = "low", action = "review" }
     local old = with_rules({ level = "high", action = "block" }, low)
