@@ -84,9 +84,9 @@ end
 -- The conditions of each rule, and those that read each part. A condition reads its part, or the parent of one that is
 -- not filled in.
 local function index_uses(space)
-  space.rounds, space.uses = rounds_of(space), {}
+  space.rounds, space.uses, space.numbers = rounds_of(space), {}, {}
   for index in ipairs(space.parts) do
-    space.uses[index] = {}
+    space.uses[index], space.numbers[index] = {}, { count = 0 }
   end
   for number, round in ipairs(space.rounds) do
     for place, entry in ipairs(round.rule.conditions) do
@@ -180,9 +180,9 @@ local function class_of(space, claim, index, candidate, chosen)
 end
 
 -- A class gets a number for what is left of its outcomes behind each rule: classes with the same one are not told apart
--- any more.
-local function add_rests(space, index, class, numbers)
-  local uses, rest, place = space.uses[index], 0, #space.uses[index]
+-- any more, whatever the form of the parent.
+local function add_rests(space, index, class)
+  local uses, numbers, rest, place = space.uses[index], space.numbers[index], 0, #space.uses[index]
   class.rests = {}
   for number = #space.rounds, 0, -1 do
     while place > 0 and uses[place].use.number > number do
@@ -210,7 +210,7 @@ local function sealed(set)
   local names = {}
   set.size, set.splits, set.rests = 0, {}, {}
   for place, class in ipairs(set) do
-    names[place], set.size = class.number, set.size + class.count
+    names[place], set.size = class.rests[0], set.size + class.count
   end
   set.key = table.concat(names, ",")
   return set
@@ -218,7 +218,7 @@ end
 
 -- The values of a part as sets of classes, the plainest first. In a set all have the same form and the same notes.
 local function groups_of(space, claim, index, chosen)
-  local classes, places, groups, by_name, numbers = {}, {}, {}, {}, { count = 0 }
+  local classes, places, groups, by_name = {}, {}, {}, {}
   for _, candidate in ipairs(space.parts[index].list) do
     if is_wanted(space.parts[index], claim, candidate) then
       local class, key = class_of(space, claim, index, candidate, chosen)
@@ -237,7 +237,7 @@ local function groups_of(space, claim, index, chosen)
     return one.weight < other.weight or one.weight == other.weight and one.number < other.number
   end)
   for _, class in ipairs(classes) do
-    add_rests(space, index, class, numbers)
+    add_rests(space, index, class)
     if not by_name[class.group] then
       by_name[class.group], groups[#groups + 1] = {}, class.group
     end
