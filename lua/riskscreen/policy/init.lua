@@ -149,10 +149,11 @@ end
 -- the interface's and the policy's own, so that the number of texts is bounded. The interface does not print the
 -- service's own name as a source, so a policy without a rule about sources leaves it out.
 local function cache_key(self, whitelist, risk)
-  local level, kind, source = risk.riskLevel, risk.riskType, self.asks_source and risk.riskSource or ""
+  local level, kind, source = risk.riskLevel, risk.riskType, risk.riskSource
   local is_known = enums.has("risk_level", level) and enums.has("risk_type", kind)
-  if is_known and (source == "" or self.recognised.source[source]) and type(whitelist) == "boolean" then
-    return (whitelist and "+" or "-") .. level .. "/" .. kind .. "/" .. source
+  -- A missing source is none of the policy's, also where the policy knows the empty text.
+  if is_known and (not self.asks_source or self.recognised.source[source]) and type(whitelist) == "boolean" then
+    return (whitelist and "+" or "-") .. level .. "/" .. kind .. "/" .. (self.asks_source and source or "")
   end
 end
 

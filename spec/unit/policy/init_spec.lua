@@ -938,7 +938,7 @@ end)
 describe("a policy that has cached reasons", function()
   local LEVELS = { "high", "low", "medium", "elevated", 1, false }
   local TYPES = { "scam", "sanction", "new-type", "strange", {}, false }
-  local SOURCES = { "Provider", "Community", "Acme", "somebody", 2, false }
+  local SOURCES = { "", "Provider", "Community", "Acme", "somebody", 2, false }
   local OTHERS = { { whitelist = true }, { whitelist = false }, { whitelist = "yes" } }
 
   local settings = {
@@ -960,6 +960,15 @@ describe("a policy that has cached reasons", function()
     end
     return { decision.action, decision.degraded, reasons }
   end
+
+  it("does not take a missing source for one that is empty", function()
+    local policy = policies.new {
+      rules = { { source = "Community", action = "block" }, { type = "scam", action = "allow" } },
+      extend = { source = { "" } },
+    }
+    assert.equal("allow", decide(policy, { risk("low", "scam", "") }).action)
+    assert.equal("unknown", decide(policy, { { riskLevel = "low", riskType = "scam" } }).action)
+  end)
 
   it("decides every risk as a new policy does", function()
     for _, options in ipairs(settings) do
