@@ -123,6 +123,15 @@ describe("riskscreen policy test", function()
     assert.equal("riskscreen: 2 cases: 1 with another action\n", err)
   end)
 
+  it("has the status 3 without a case to decide", function()
+    local listed = '{"record":{},"action":"block","source":"list"}\n'
+    for _, content in ipairs { "# none\n", "level,type,action\n", listed } do
+      local status, _, err = cli.run { "policy", "test", file(POLICY), file(content) }
+      assert.equal(3, status, content)
+      assert.is_nil(err:find("--allow-empty", 1, true)) -- the command has no such option
+    end
+  end)
+
   it("passes over the lines of a journal that a local list has decided", function()
     local listed = '{"record":{},"action":"block","source":"list"}\n'
     local cases = file(listed .. '{"record":{"risk":{"risks":[]}},"action":"allow","source":"service"}\n')

@@ -189,7 +189,7 @@ local function cases_of(path)
       return piece
     end,
   }
-  local input, err = rows.open(source, { name = path, needs = { "action" } })
+  local input, err = rows.open(source, { name = path, needs = { "action" }, allow_empty = true })
   local row
   if input then
     row, err = input:next()
@@ -203,7 +203,7 @@ local function cases_of(path)
   return err and status.fail(status.unknown, err.message) or cases
 end
 
--- Decides the cases, but for those of a journal that a list has decided.
+-- Decides the cases, but for those of a journal that a list has decided. Without another one the command ends.
 local function results_of_cases(policy, path)
   local results = {}
   for _, case in ipairs(cases_of(path)) do
@@ -223,7 +223,7 @@ local function results_of_cases(policy, path)
         }
       or nil
   end
-  return results
+  return results[1] and results or status.fail(status.unknown, path .. ": the file has no case for a policy")
 end
 
 local reports = {}
