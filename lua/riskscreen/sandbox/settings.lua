@@ -100,6 +100,13 @@ local function check_credits(value)
   return costs
 end
 
+local function with_keys(by_name)
+  if by_name[""] then
+    return nil, "must have access keys: one is empty"
+  end
+  return by_name
+end
+
 local M = {}
 
 local ACCOUNTS = "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; by default "
@@ -112,7 +119,7 @@ local KYT_RESULTS = "Whether the answer to a submission is a requestId or the re
 local PROFILE =
   "What this service does where the interface leaves it open, by the names of `riskscreen doctor --assumptions`"
 
-local by_key = build.map("accounts", build.group("account", account_settings, "An account."), ACCOUNTS)
+local by_key = build.map("accounts", build.group("account", account_settings, "An account."), ACCOUNTS, nil, with_keys)
 by_key.hides_names = true
 
 ---@type riskscreen.Option[]

@@ -217,6 +217,10 @@ describe("a sandbox client", function()
       assert.is_nil(message:find("test-key", 1, true))
     end)
 
+    it("for an account without a key", function()
+      assert.matches("accounts must have access keys", message_of(sandbox.new, { accounts = { [""] = {} } }))
+    end)
+
     it("for accounts that a table would inherit", function()
       local options = { accounts = setmetatable({}, { __index = { ["test-key"] = {} } }) }
       assert.matches("accounts must be a plain table", message_of(sandbox.new, options))
