@@ -108,11 +108,6 @@ function Dict:rpush(key, value)
   return #entry.value
 end
 
-function Dict:llen(key)
-  local entry = live(self, key)
-  return entry and #entry.value or 0
-end
-
 function Dict:lpop(key)
   local entry = live(self, key)
   local value = entry and table.remove(entry.value, 1)

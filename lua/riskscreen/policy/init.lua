@@ -381,7 +381,7 @@ function M.extended(policy, extend)
   for name, values in pairs(policy.recognised) do
     recognised[name] = tables.merge(values, extend["risk_" .. name])
   end
-  -- The cache holds reasons about the interface's own values alone, which stay the same.
+  -- Both policies share the cache: each uses only reasons about values that it recognises itself.
   return setmetatable(tables.merge(policy, { recognised = recognised }), Policy)
 end
 

@@ -83,7 +83,7 @@ local function or_file(option)
     end
     local checked, err = check.value(option, value, "")
     return checked, err and (err.message:gsub("^ ", ""))
-  end, option.doc .. "; or the path of a JSON file of it.", option.default)
+  end, option.doc .. "; or the path of a JSON file.", option.default)
 end
 
 -- One cost of all operations, or costs by operation; the others cost DEFAULT_CREDITS.

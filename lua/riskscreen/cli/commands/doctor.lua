@@ -18,7 +18,7 @@ local MOST_CLOCK_DIFFERENCE = 60 -- seconds
 local TEST_ADDRESS = "0x0000000000000000000000000000000000000000"
 local TEST_NETWORK = "eth"
 
--- For the sandbox and webhooks, queues, files and stores, .gz files, and OFAC's XML.
+-- For the sandbox and webhooks, runs over files and stores, .gz files, and OFAC's XML.
 local optional_modules = { "riskscreen.server", "dbd.sqlite3", "zlib", "lxp" }
 
 local causes = {
