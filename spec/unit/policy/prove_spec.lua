@@ -13,7 +13,7 @@ local ACTIONS = { "allow", "review", "unknown", "block" }
 local RANK = { allow = 1, review = 2, unknown = 3, block = 4 }
 
 describe("a proof and random evidence", function()
-  local POLICIES, EVIDENCE = randoms.rounds(60), 200
+  local POLICIES, EVIDENCE = randoms.rounds(20), 200
   local FIELDS = {
     level = { "risk", "risks", 1, "riskLevel" },
     type = { "risk", "risks", 1, "riskType" },
@@ -182,7 +182,7 @@ describe("a proof over a few raw values", function()
   it("agrees with every combination of them", function()
     local random = randoms.new(randoms.SEED)
     local cases = cases_of(random)
-    for _ = 1, randoms.rounds(100) do
+    for _ = 1, randoms.rounds(30) do
       local options = cases.options()
       for _, rule in ipairs(options.rules or {}) do
         if rule.counterparty then

@@ -28,7 +28,7 @@ describe("a proof about scores and random results", function()
   it("agree: no action comes that a policy never takes, and a counterexample is one", function()
     local random = randoms.new(randoms.SEED)
     local cases, undecided = cases_of(random), 0
-    local rounds = randoms.rounds(40)
+    local rounds = randoms.rounds(6)
     for _ = 1, rounds do
       local policy, possible = new_policy(cases), {}
       for _, action in ipairs(ACTIONS) do
@@ -53,7 +53,7 @@ describe("a proof about scores and random results", function()
   it("agree about a difference", function()
     local random = randoms.new(randoms.SEED)
     local cases = cases_of(random)
-    for _ = 1, randoms.rounds(4) do
+    for _ = 1, randoms.rounds(1) do
       local options = cases.score_options()
       local other = tables.copy(options)
       options.rules = { options.rules[1], options.rules[2], options.rules[3] }
