@@ -108,7 +108,7 @@ local function run(route, built, target, parameters)
     return fail(call, other)
   elseif call.is_open then
     state.stats:finish(call, route.counts, "succeeded", runtime.now() - started)
-  else
+  elseif not call.abandoned then
     call.next, route.spare = route.spare, call
   end
   return value, other

@@ -164,10 +164,32 @@ local function start_look(self, looking)
   run()
 end
 
--- Waits until the result is there or can no longer come. A poll ends with the wait that started it: another waiter may
--- poll then.
+---A wait for the result, and the poll that it has started last.
+---@class riskscreen.kyt.Wait
+---@field pending riskscreen.Pending
+---@field task? riskscreen.Task
+local Wait = {}
+Wait.__index = Wait
+
+-- Ends the poll of a wait that is over: another waiter may poll then.
+local function end_poll(pending, task)
+  if task and pending.poller and pending.poller.task == task then
+    pending.poller = nil
+    pending.signal:notify()
+    return task
+  end
+end
+
+---Ends the wait of a task that is stopped. Its poll ends with the task.
+function Wait:abandon()
+  end_poll(self.pending, self.task)
+end
+
+-- Waits until the result is there or can no longer come. A poll ends with the wait that started it.
 local function wait(self, deadline, options, told)
-  local now, task, look = self.runtime.now, nil, nil
+  local now, tasks, look = self.runtime.now, self.runtime.tasks, nil
+  local own = setmetatable({ pending = self, task = nil }, Wait)
+  local hold = tasks.hold(own)
   local looking = self.waiters and not self.outcome and self.waiters:attend(self.awaited) or { at = math.huge }
   looking.at = looking.at or now() + looking.pause
   while not self.outcome do
@@ -175,20 +197,20 @@ local function wait(self, deadline, options, told)
     if moment >= deadline or stop and stop.ends_wait then
       break
     elseif due_in(self, moment, told) == 0 then
-      task = start_poll(self, moment, deadline, options)
+      own.task = start_poll(self, moment, deadline, options)
     elseif looking.at <= moment then
       look = start_look(self, looking)
     else
       self.signal:wait(math.min(deadline - moment, due_in(self, moment, told), looking.at - moment))
     end
   end
+  tasks.release(own, hold)
   if look then
     look:cancel()
   end
-  if task and self.poller and self.poller.task == task then
+  local task = end_poll(self, own.task)
+  if task then
     task:cancel()
-    self.poller = nil
-    self.signal:notify()
   end
 end
 

@@ -25,6 +25,9 @@ local function virtual()
     end
     return task
   end
+  -- No task is stopped.
+  function runtime.tasks.hold() end
+  function runtime.tasks.release() end
   function runtime.at(moment, action)
     schedule[#schedule + 1] = { moment, action }
   end
@@ -76,7 +79,7 @@ end
 -- A pending result whose polls are answered in turn by `answers`; the last answer repeats.
 local function new(answers, more)
   more = more or {}
-  local runtime = virtual()
+  local runtime = more.runtime or virtual()
   local settings = {
     timeout = 5,
     polling = polling,
@@ -261,6 +264,23 @@ describe("a pending result", function()
     one:poll_now()
     one:await(100)
     assert.same({ 0, 1, 21 }, runtime.polled_at)
+  end)
+
+  it("is polled by another wait at once when the task that polls is stopped", function()
+    local runtime, polls = virtual_time.new(), 0
+    local function fetch()
+      polls = polls + 1
+      runtime.sleep(polls == 1 and 4 or 0)
+      return result(1003), { status = 200 }
+    end
+    local one = new(nil, { fetch = fetch, runtime = runtime })
+    runtime.tasks.run(function()
+      local first, second = runtime.tasks.spawn(one.await, one, 10), runtime.tasks.spawn(one.await, one, 5)
+      runtime.sleep(2)
+      first:cancel()
+      assert.equal(1003, second:await().status)
+    end)
+    assert.same({ 2, 2 }, { runtime.now(), polls })
   end)
 
   it("has its intervals shortened by the jitter", function()
