@@ -32,7 +32,7 @@ end
 ---The last complete generation; nil where none is known.
 ---@return riskscreen.nginx.ListState|nil
 function Store:state()
-  local generation, at, black, white, invalid = read(self, "state"):match "^(%d+) ([%d.]+) (%d+) (%d+) (%d+)$"
+  local generation, at, black, white, invalid = read(self, "state"):match "^(%d+) (%-?[%d.]+) (%d+) (%d+) (%d+)$"
   return tonumber(at)
     and {
       generation = tonumber(generation),

@@ -141,6 +141,18 @@ describe("lists of another machine", function()
     assert.equal(0, service.pages)
   end)
 
+  it("count where they were fetched before this machine has started", function()
+    now = 10 - INTERVAL
+    local whitelisted = { list = "whitelist", items = { { address = OTHER, chain = "eth" } } }
+    pages, pages_at = { { list = "blacklist", items = { { address = ONE, network = "eth" } } }, whitelisted }, -20.5
+    refresh()
+    assert.same({ "block", "allow" }, { action(ONE), (action(OTHER)) })
+    assert.same({ 30.5, 1, 1 }, { worker:facts().age_seconds, worker:facts().blacklist, worker:facts().whitelist })
+    pages, pages_at = { whitelisted }, -10
+    refresh()
+    assert.is_nil(action(ONE))
+  end)
+
   it("do not replace newer ones, when Redis has lost its last writes", function()
     service.blacklist = { { address = ONE, network = "eth" } }
     refresh()
