@@ -16,18 +16,24 @@ local ANY_SEPARATOR = "[,;\t]"
 -- The names of columns in their plain form. The last one of an address is read as one where there is no other: a
 -- customer's account may stand beside it.
 local ACCOUNT = "account"
+local OF_ADDRESS = text.words "address wallet wallet_address addr crypto_address deposit_address to_address recipient"
 local names_of = {
-  address = text.words(
-    "address wallet wallet_address addr crypto_address deposit_address to_address recipient " .. ACCOUNT
-  ),
+  address = tables.concat(OF_ADDRESS, { ACCOUNT }),
   network = { "network", "chain", "blockchain" },
 }
 local LIKE_ADDRESS = "^" .. ("[%w:]"):rep(20) .. "[%w:]*$" -- the shortest address has more, and none another character
-local unlike = generations.new(1000) -- names of which it is known that they are not like that of the network
+-- Names of which it is known that they are not like those of the address or the network.
+local unlike = { address = generations.new(1000), network = generations.new(1000) }
+local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'? --network-column NAME names it"
+local LIKE_ADDRESS_NAME =
+  "%s is not read as the address, and 'account' would be: --address-column NAME says which one counts"
+local BESIDE_ACCOUNT = "it names an address, and in earlier rows 'account' was read as one: --address-column NAME says "
+  .. "which one counts"
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
 
-local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
+local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY, null = "keep" }
+local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 
 ---@class riskscreen.rows.Options the checked options of options/rows.lua, perhaps among others, and what a verb needs
 ---@field address_column? string
@@ -57,6 +63,7 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@field has_network boolean the rows have a column of networks
 ---@field private options riskscreen.rows.Options
 ---@field private count integer rows so far
+---@field private reads_account? boolean of JSON: an account is the address; none before the first row with either
 ---@field invalid_count integer a run that goes on begins with its own
 local Rows = {}
 Rows.__index = Rows
@@ -93,20 +100,27 @@ function Rows:failure(problem, line)
   return errors.new("invalid_argument", ("%s: %s"):format(place, problem), { field = "source", sent = false })
 end
 
+local is_like = {}
+
 -- Whether a name is probably meant for the network: "netwrok", "net", "chain id", "Network Name".
-local function is_like_network(plain)
+function is_like.network(plain)
   local word = plain:gsub("_?name$", ""):gsub("_?id$", ""):match "[^_]*$"
   return word == "net" or text.nearest(word, names_of.network) ~= nil
 end
 
--- The fault of names without one of the network, where one is like it: its rows would be taken for another network's.
-local function network_fault(positions, names)
+-- Whether a name is probably meant for the address: "adress", "customer address", "userWallet".
+function is_like.address(plain)
+  local word = plain:match "[^_]*$"
+  return word:find "address$" or word:find "wallet$" or text.nearest(word, OF_ADDRESS) ~= nil
+end
+
+-- The fault of names of which none is that of the meaning, and one is like it: another one would count.
+local function like_fault(meaning, positions, names, fault)
   for plain, position in pairs(positions) do
-    if not unlike:has(plain) and is_like_network(plain) then
-      local fault = "%s is not read as the network; did you mean 'network'? --network-column NAME names it"
+    if not unlike[meaning]:has(plain) and is_like[meaning](plain) then
       return fault:format(text.show(names[position]))
     end
-    unlike:set(plain, true)
+    unlike[meaning]:set(plain, true)
   end
 end
 
@@ -133,7 +147,13 @@ function Rows:locate(names)
       at[meaning] = at[meaning] or positions[name]
     end
   end
-  local fault = not (at.network or self.options.network_column) and network_fault(positions, names)
+  local fault
+  if not (at.network or self.options.network_column) then
+    fault = like_fault("network", positions, names, LIKE_NETWORK)
+  end
+  if not (fault or self.options.address_column) and at.address and at.address == positions[ACCOUNT] then
+    fault = like_fault("address", positions, names, LIKE_ADDRESS_NAME)
+  end
   if fault then
     return nil, fault
   end
@@ -336,6 +356,22 @@ function Rows:next_csv()
   }
 end
 
+-- An account is the address in all rows of JSON or in none: where an earlier row names an address, one with an account
+-- alone has left it out. Returns the fault of a row that names an address behind rows whose account has counted.
+function Rows:settle_account(at, positions)
+  if not at.address or self.options.address_column then
+    return nil
+  end
+  local is_account = at.address == positions[ACCOUNT]
+  if self.reads_account == nil then
+    self.reads_account = is_account
+  elseif is_account and not self.reads_account then
+    at.address = nil
+  elseif self.reads_account and not is_account then
+    return BESIDE_ACCOUNT
+  end
+end
+
 -- The row of a JSON value.
 function Rows:of_json(value, line, problem)
   if type(value) == "string" and not self.options.needs then
@@ -352,14 +388,25 @@ function Rows:of_json(value, line, problem)
     return row
   end
   local names = tables.sorted_keys(value)
-  local at, fault = self:locate(names)
+  local at, positions = self:locate(names)
   if not at then
+    return nil, self:failure(positions, line)
+  end
+  local fault = self:settle_account(at, positions)
+  if fault then
     return nil, self:failure(fault, line)
+  end
+  -- A null names its column, and is no value.
+  for _, name in ipairs(names) do
+    if value[name] == json.null then
+      value[name], row.fields[name] = nil, nil
+    end
   end
   for meaning, position in pairs(at) do
     local found = value[names[position]]
     row[meaning], row.fields[names[position]] = type(found) == "string" and text.trim(found) or found, nil
   end
+  row.address = row.address == nil and "" or row.address
   row.network = lower(row.network)
   return row
 end
@@ -372,7 +419,7 @@ function Rows:next_json()
   if not line then
     return nil, number and self:failure(number, length) or nil
   end
-  local value, problem = decoder:decode(line)
+  local value, problem = self.decoder:decode(line)
   return self:of_json(value, number, problem)
 end
 
@@ -385,7 +432,7 @@ function Rows:next_element()
       pieces[#pieces + 1], size = line, size + #line
       problem = size > LONGEST_ARRAY and "it is too long for a JSON array: write one value a line" or nil
     elseif not problem then
-      self.list, problem = decoder:decode(table.concat(pieces))
+      self.list, problem = self.decoder:decode(table.concat(pieces))
     end
     if problem then
       return nil, self:failure(tostring(problem), at)
@@ -541,6 +588,7 @@ local function new(file, options)
     fields = {},
     count = 0,
     invalid_count = 0,
+    decoder = options.needs and decoder_of_decisions or decoder,
     read = by_kind[file.kind],
   }, Rows)
   local longest = options.needs and records.LONGEST_OWN or records.LONGEST
