@@ -38,6 +38,25 @@ describe("no field leads to a secret", function()
     leads_to_nothing(real)
   end)
 
+  it("from a task that waits for an answer", function()
+    riskscreen.run(function()
+      local client = riskscreen.new {
+        access_key = KEY,
+        identity = "spec",
+        transport = function()
+          riskscreen.sleep(10)
+          return nil, { kind = "network", message = "away" }
+        end,
+      }
+      local task = riskscreen.spawn(function()
+        return client.kya:risk { address = clean.address, network = "eth" }
+      end)
+      riskscreen.sleep(0.01)
+      leads_to_nothing(task, client)
+      task:cancel()
+    end)
+  end)
+
   it("from an inbox, a transaction and a task that awaits it", function()
     local inbox = riskscreen.webhook.inbox { secret = { value = SECRET, header = "x-secret" } }
     local client = new_client { inbox = inbox, polling = { first = 100 } }

@@ -136,7 +136,7 @@ return function(runtime)
   local function abandon_held(task)
     local held = task.held
     task.held = nil
-    for thing in pairs(held or {}) do
+    for thing in pairs(held and held() or {}) do
       thing:abandon()
     end
   end
@@ -476,8 +476,14 @@ return function(runtime)
   function M.hold(thing)
     local me = runtime.current()
     if me then
-      me.held = me.held or {}
-      me.held[thing] = true
+      if not me.held then
+        -- In a function, because a program may log its task, and a call leads to the access key.
+        local things = {}
+        me.held = function()
+          return things
+        end
+      end
+      me.held()[thing] = true
       holders[me] = true
       return me
     end
@@ -493,7 +499,7 @@ return function(runtime)
     elseif runtime.guard and getmetatable(hold) ~= Task then
       runtime.disarm(hold)
     elseif hold.held then
-      hold.held[thing] = nil
+      hold.held()[thing] = nil
     end
   end
 
