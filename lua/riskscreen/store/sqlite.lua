@@ -53,7 +53,8 @@ local failures = {
 }
 
 local function failure(path, message)
-  message = tostring(message):gsub("^Execute failed ", ""):gsub("^Error preparing statement handle: ", "")
+  -- lua-dbi raises some messages, which then begin with a place in the source.
+  message = tostring(message):gsub("^.*Execute failed ", ""):gsub("^.*Error preparing statement handle: ", "")
   local fields, advice = { reason = "other", cause = message }, nil
   for _, entry in ipairs(failures) do
     if message:find(entry.pattern, 1, true) then
