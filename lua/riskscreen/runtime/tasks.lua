@@ -131,12 +131,13 @@ return function(runtime)
     end or pcall,
   }
   local settle
-  local holders = setmetatable({}, { __mode = "k" }) -- the tasks that hold something, or did
+  -- The things that a task holds. They are in no field of it: a program may log its task, and a call leads to the key.
+  local held = setmetatable({}, { __mode = "k" })
 
   local function abandon_held(task)
-    local held = task.held
-    task.held = nil
-    for thing in pairs(held and held() or {}) do
+    local things = held[task]
+    held[task] = nil
+    for thing in pairs(things or {}) do
       thing:abandon()
     end
   end
@@ -476,15 +477,8 @@ return function(runtime)
   function M.hold(thing)
     local me = runtime.current()
     if me then
-      if not me.held then
-        -- In a function, because a program may log its task, and a call leads to the access key.
-        local things = {}
-        me.held = function()
-          return things
-        end
-      end
-      me.held()[thing] = true
-      holders[me] = true
+      local things = held[me] or {}
+      held[me], things[thing] = things, true
       return me
     end
     return runtime.guard and runtime.guard(thing)
@@ -498,15 +492,15 @@ return function(runtime)
       return
     elseif runtime.guard and getmetatable(hold) ~= Task then
       runtime.disarm(hold)
-    elseif hold.held then
-      hold.held()[thing] = nil
+    elseif held[hold] then
+      held[hold][thing] = nil
     end
   end
 
   ---Abandons what some tasks hold, because they will never go on.
   ---@param is_left fun(task: riskscreen.Task): boolean
   function M.abandon_held(is_left)
-    for _, task in ipairs(keys_of(holders)) do
+    for _, task in ipairs(keys_of(held)) do
       if is_left(task) then
         abandon_held(task)
       end
