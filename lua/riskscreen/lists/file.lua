@@ -1,5 +1,5 @@
 -- One list file in use: it is loaded, searched, and loaded again when it has changed. Until a new file is complete and
--- verified, the old content counts. csrc/lists/permissions.c refuses a file that other users may write.
+-- verified, the old content counts. csrc/lists/reader.c refuses a file that other users may write.
 local core = require "riskscreen.util.core"
 local files = require "riskscreen.util.files"
 local index = require "riskscreen.lists.index"
