@@ -257,7 +257,8 @@ local function dispatch(this, resuming, out_of_time)
     elseif waiter and resuming then
       resume_waiting(waiter)
     elseif waiter then
-      runtime.wake(waiter)
+      waiter.suspended = false -- it keeps its `interrupt`: stopped before it goes on, it cancels its transfer
+      make_ready(waiter)
     end
     if resuming and head <= tail then
       resume_ready(out_of_time)
@@ -354,7 +355,8 @@ local function is_done(transfer)
   return loop:done(transfer)
 end
 
----Waits until a transfer has finished. When the waiting task is stopped, the transfer is cancelled.
+---Waits until a transfer has finished. When the waiting task is stopped, or an error ends the wait, the transfer is
+---cancelled.
 ---@param transfer integer
 ---@param with_head boolean
 ---@return integer|nil status
@@ -366,7 +368,11 @@ function M.await(transfer, with_head)
     awaited[transfer % PLACES] = me
     tasks.pause(me, cancel, transfer)
   else
-    block(is_done, transfer, nil, false)
+    local ok, failure = pcall(block, is_done, transfer, nil, false)
+    if not ok then
+      cancel(transfer) -- the loop would keep it
+      error(failure, 0)
+    end
   end
   return loop:take(transfer, with_head)
 end

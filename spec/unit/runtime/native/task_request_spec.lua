@@ -85,6 +85,57 @@ describe("a call in a task", function()
     assert.equal(0, scheduler.loop():stats().transfers)
   end)
 
+  -- An object whose step is called at once while it is attached.
+  local function stepped(step)
+    local poll = require("riskscreen.core").loop {}
+    local object = { step = step }
+    function object.pollfd()
+      return poll:pollfd()
+    end
+    function object.events()
+      return "r"
+    end
+    function object.timeout()
+      return 0
+    end
+    return object
+  end
+
+  it("leaves no transfer behind where an attached object ends its wait with an error", function()
+    local object = stepped(function()
+      error("a bug", 0)
+    end)
+    native.attach(object)
+    local ok, message = pcall(client.request, client, "GET", "/", hanging)
+    native.detach(object)
+    assert.same({ false, "a bug" }, { ok, message })
+    assert.equal(0, scheduler.loop():stats().transfers)
+  end)
+
+  it("that is cancelled between its answer and its next step leaves no transfer behind", function()
+    local before = leftovers.count().handles
+    local function cancel_late()
+      local own = riskscreen.new { base_url = server.url, access_key = server.access_key }
+      local task, object
+      object = stepped(function()
+        native.detach(object)
+        for _ = 1, 20 do -- meanwhile the task's answer comes, and its step has to wait
+          ask()
+        end
+        task:cancel()
+      end)
+      run(function()
+        task = spawn(own.request, own, "GET", "/")
+        native.attach(object)
+        assert.equal("cancelled", select(2, task:await()).kind)
+      end)
+      own:close()
+    end
+    cancel_late()
+    client:close()
+    assert.equal(before, leftovers.count().handles)
+  end)
+
   it("without a waiter does not disturb the next one", function()
     run(function()
       local task = spawn(ask, hanging)
