@@ -17,7 +17,6 @@ local validate = require "riskscreen.interface.validate"
 ---@field attempt fun(call: riskscreen.Call, at: number, timeout: number): any, any, boolean|nil
 ---@field level "checksum"|"format"|false how addresses are checked, unless the call says it
 ---@field reader? riskscreen.Reader of the operation's replies
----@field spare? riskscreen.Call a call that has ended: the next call has its table
 
 ---@class riskscreen.Call
 ---@field route riskscreen.Route
@@ -36,7 +35,6 @@ local validate = require "riskscreen.interface.validate"
 ---@field gave_up? string why there was no further attempt
 ---@field abandon fun(self)
 ---@field abandoned? boolean its task is ending
----@field next? riskscreen.Call the next one that is spare
 
 -- Ends a call when its task is cancelled.
 local function abandon(call)
@@ -62,36 +60,25 @@ local function fail(call, err)
   return nil, err
 end
 
-local function new_call(route)
-  route.counts = route.counts or route.state.stats:of(route.label)
-  return {
+-- Makes a call. Nearly every one ends with its first request.
+local function run(route, built, target, parameters)
+  local state = route.state
+  local stats, budget, runtime = state.stats, state.budget, state.runtime
+  local started = runtime.now()
+  local call = {
     route = route,
-    request = nil,
-    target = nil,
-    parameters = nil,
-    started = nil,
+    request = built,
+    target = target,
+    parameters = parameters,
+    started = started,
     is_open = false,
     attempt = 1,
     requests = 0,
     permit = false,
     abandon = abandon,
-    next = nil,
   }
-end
-
--- Makes a call. The first request of nearly every call succeeds. A later call uses the table of such a call again: new
--- tables, and their places among the calls under way, cost a twentieth of a call on Lua 5.4.
-local function run(route, built, target, parameters)
-  local state, call = route.state, route.spare
-  if call then
-    route.spare = call.next
-  else
-    call = new_call(route)
-  end
-  local runtime, budget = state.runtime, state.budget
-  local started = runtime.now()
-  call.request, call.target, call.parameters, call.started, call.requests = built, target, parameters, started, 0
-  state.stats:begin(call, route.counts)
+  route.counts = route.counts or stats:of(route.label)
+  stats:begin(call, route.counts)
   if budget.left < budget.reserve then
     budget:earn()
   end
@@ -107,9 +94,7 @@ local function run(route, built, target, parameters)
   if value == nil then
     return fail(call, other)
   elseif call.is_open then
-    state.stats:finish(call, route.counts, "succeeded", runtime.now() - started)
-  elseif not call.abandoned then
-    call.next, route.spare = route.spare, call
+    stats:finish(call, route.counts, "succeeded", runtime.now() - started)
   end
   return value, other
 end
