@@ -78,7 +78,7 @@ find "$directory/second" -path '*types/riskscreen*' | grep -q .
   "second/bin/riskscreen" address check 0x0000000000000000000000000000000000000001 -n eth
   [ "$("second/bin/riskscreen" --version)" = "riskscreen $version" ]
   LUA_PATH="second/share/lua/$number/?.lua;second/share/lua/$number/?/init.lua;;" \
-    LUA_CPATH="second/lib/lua/$number/?.so;;" "$interpreter" "$root/spec/support/installed.lua" second
+    LUA_CPATH="$directory/second/lib/lua/$number/?.so;;" "$interpreter" "$root/spec/support/installed.lua" second
 )
 rocks second remove riskscreen
 [ -z "$(left second)" ]
@@ -89,7 +89,7 @@ rocks rooms make rockspecs/rooms/riskscreen-library-scm-1.rockspec
   unset LUA_PATH LUA_CPATH
   cd "$directory"
   LUA_PATH="rooms/share/lua/$number/?.lua;rooms/share/lua/$number/?/init.lua;;"
-  LUA_CPATH="rooms/lib/lua/$number/?.so;;"
+  LUA_CPATH="$directory/rooms/lib/lua/$number/?.so;;"
   export LUA_PATH LUA_CPATH
   "$interpreter" -e 'assert(require("riskscreen").new)'
   ! "$interpreter" -e 'return require("riskscreen").sandbox' 2>"$directory/said" || exit 1

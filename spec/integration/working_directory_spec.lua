@@ -54,6 +54,25 @@ describe("a file in the working directory", function()
     end
   end)
 
+  it("is no compiled module for a program, in a folder of any relative path", function()
+    local code = [[package.cpath = "lib/?.so;./?.so;?.so;../%s/?.so;" .. package.cpath
+      for _, name in ipairs { "riskscreen.core", "zlib" } do
+        local module, message = require("riskscreen.util.optional")(name)
+        assert(module or not message:find("file too short", 1, true), message)
+      end
+      print "made"]]
+    assert(os.execute(("mkdir -p %s/lib/riskscreen"):format(directory)))
+    for _, name in ipairs { "riskscreen/core.so", "zlib.so", "lib/riskscreen/core.so", "lib/zlib.so" } do
+      write(directory .. "/" .. name, "")
+    end
+    for _, interpreter in ipairs { "lua5.4", "lua5.1", "luajit" } do
+      write(directory .. "/program.lua", code:format(directory:match "[^/]*$"))
+      local line = 'LUA_PATH="%s/lua/?.lua;%s/lua/?/init.lua;;" LUA_CPATH=";;" %s program.lua'
+      local output = run(line:format(root, root, interpreter))
+      assert.truthy(output:find("made", 1, true), output)
+    end
+  end)
+
   it("is not loaded by a program in place of a module that may be missing", function()
     local code = [[require("riskscreen.policy").new() print(require("riskscreen.util.optional")("zlib") ~= 1, "made")]]
     for _, interpreter in ipairs { "lua5.4", "lua5.1", "luajit" } do

@@ -1,6 +1,6 @@
 -- Loads a compiled module that may be missing. It is preloaded, or found by package.cpath or a loader of the program's.
--- A Lua file of its name, or a file in the working directory, is never taken for it. A folder below is the program's
--- own choice: no interpreter looks there by itself.
+-- A Lua file of its name is never taken for it, nor a file below the working directory: relative templates do not
+-- count.
 
 ---@param name string
 ---@return table|nil module
@@ -9,7 +9,7 @@ return function(name)
   local path, cpath = package.path, package.cpath
   package.path = ""
   package.cpath = cpath:gsub("[^;]+", function(template)
-    return template:find "^%.?/?%?" and "" or nil -- such as ./?.so
+    return not template:find "^/" and "" or nil
   end)
   local found, module = pcall(require, name)
   package.path, package.cpath = path, cpath
