@@ -98,7 +98,7 @@ local function decide_all(self, subjects)
     end
   end
   local found, sources = runtime.tasks.gather(bodies)
-  local worst = self.own_location:worst(found, sources)
+  local worst = self.own_location:worst(found, sources, #subjects)
   return found[worst], sources[worst]
 end
 

@@ -40,13 +40,14 @@ local function is_worse(action, other)
   return action ~= other and worst_action(action, other) == action
 end
 
----The worst of several decisions.
+---The worst of several decisions. One that is missing raises: no subject passes unseen.
 ---@param decisions riskscreen.Decision[]
 ---@param sources string[]
+---@param count integer
 ---@return integer index
-function Location:worst(decisions, sources)
+function Location:worst(decisions, sources, count)
   local worst, worst_effect = 1, self:effective_action(decisions[1], sources[1])
-  for index = 2, #decisions do
+  for index = 2, count do
     local action, effect = decisions[index].action, self:effective_action(decisions[index], sources[index])
     if is_worse(effect, worst_effect) or effect == worst_effect and is_worse(action, decisions[worst].action) then
       worst, worst_effect = index, effect
