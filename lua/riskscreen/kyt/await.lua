@@ -148,11 +148,13 @@ local function start_poll(self, now, deadline, options)
   return task
 end
 
--- Looks for events that other programs have kept. A store may wait, so it is asked in a task.
+-- Looks for events that other programs have kept. A store may wait, so it is asked in a task. Its failure ends the
+-- wait.
 local function start_look(self, looking)
   local function run()
-    self.waiters:look(looking)
+    local ok, failure = self.runtime.tasks.pcall(self.waiters.look, self.waiters, looking)
     looking.at = self.runtime.now() + looking.pause
+    looking.failure = not ok and failure or nil
     if looking.waits then
       self.signal:notify()
     end
@@ -194,7 +196,7 @@ local function wait(self, deadline, options, told)
   looking.at = looking.at or now() + looking.pause
   while not self.outcome do
     local moment, stop = now(), new_stop(self, told)
-    if moment >= deadline or stop and stop.ends_wait then
+    if moment >= deadline or stop and stop.ends_wait or looking.failure ~= nil then
       break
     elseif due_in(self, moment, told) == 0 then
       own.task = start_poll(self, moment, deadline, options)
@@ -211,6 +213,9 @@ local function wait(self, deadline, options, told)
   local task = end_poll(self, own.task)
   if task then
     task:cancel()
+  end
+  if looking.failure ~= nil then
+    error(looking.failure, 0)
   end
 end
 

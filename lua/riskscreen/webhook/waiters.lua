@@ -194,6 +194,7 @@ end
 ---@field waits boolean whether a look may wait for the store
 ---@field pause number seconds until the next look
 ---@field at? number when it is due, by the clock of who looks
+---@field failure? any what the last look has raised
 ---@field private sequence? any of the place at the last look
 
 ---Begins to look for events that other programs or workers keep.

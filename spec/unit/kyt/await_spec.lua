@@ -7,7 +7,7 @@ local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 -- A runtime whose time passes only while somebody waits. `at(moment, action)` schedules actions.
 local function virtual()
   local time, queue, schedule = 0, {}, {}
-  local runtime = { polled_at = {}, tasks = {} }
+  local runtime = { polled_at = {}, tasks = { pcall = pcall } }
   function runtime.now()
     return time
   end

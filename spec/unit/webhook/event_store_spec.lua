@@ -134,3 +134,38 @@ describe("an inbox with a store", function()
     end
   end)
 end)
+
+describe("an inbox with a store of many machines", function()
+  it("ends a wait with the failure of a look", function()
+    local inbox_store, looks = riskscreen.store.memory(), 0
+    function inbox_store.is_shared()
+      return true
+    end
+    local inbox = riskscreen.webhook.inbox { accept_unauthenticated = true, store = inbox_store, account = "specs" }
+    local place = getmetatable(inbox.waiters).__index
+    local look = place.look
+    finally(function()
+      place.look = look
+    end)
+    function place.look()
+      looks = looks + 1
+      error("the store is closed", 0)
+    end
+    local client = riskscreen.new { transport = print, access_key = "key-of-the-durable-specs", inbox = inbox }
+    for _, wait in ipairs {
+      function(...)
+        return client.kyt:await(...)
+      end,
+      function(...)
+        return riskscreen.run(client.kyt.await, client.kyt, ...)
+      end,
+    } do
+      local began, before = os.time(), looks
+      local ok, failure = pcall(wait, "r1", { timeout = 5 })
+      assert.is_false(ok)
+      assert.matches("the store is closed", failure)
+      assert.is_true(os.time() - began < 4)
+      assert.equal(1, looks - before)
+    end
+  end)
+end)
