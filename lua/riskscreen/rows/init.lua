@@ -13,22 +13,14 @@ local LONGEST_ARRAY = 64 * 1024 * 1024 -- bytes of a JSON array, which is held i
 local SEPARATORS = { ",", ";", "\t" }
 local ANY_SEPARATOR = "[,;\t]"
 
--- The names of columns in their plain form. The last one of an address is read as one where there is no other: a
--- customer's account may stand beside it.
-local ACCOUNT = "account"
-local OF_ADDRESS = text.words "address wallet wallet_address addr crypto_address deposit_address to_address recipient"
+-- The names of columns in their plain form.
 local names_of = {
-  address = tables.concat(OF_ADDRESS, { ACCOUNT }),
+  address = text.words "address wallet wallet_address addr crypto_address deposit_address to_address recipient",
   network = { "network", "chain", "blockchain" },
 }
 local LIKE_ADDRESS = "^" .. ("[%w:]"):rep(20) .. "[%w:]*$" -- the shortest address has more, and none another character
--- Names of which it is known that they are not like those of the address or the network.
-local unlike = { address = generations.new(1000), network = generations.new(1000) }
+local unlike_network = generations.new(1000) -- names of which it is known that they are not like that of the network
 local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'? --network-column NAME names it"
-local LIKE_ADDRESS_NAME =
-  "%s is not read as the address, and 'account' would be: --address-column NAME says which one counts"
-local BESIDE_ACCOUNT = "it names an address, and in earlier rows 'account' was read as one: --address-column NAME says "
-  .. "which one counts"
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
 
@@ -63,7 +55,6 @@ local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LO
 ---@field has_network boolean the rows have a column of networks
 ---@field private options riskscreen.rows.Options
 ---@field private count integer rows so far
----@field private reads_account? boolean of JSON: an account is the address; none before the first row with either
 ---@field invalid_count integer a run that goes on begins with its own
 local Rows = {}
 Rows.__index = Rows
@@ -100,28 +91,10 @@ function Rows:failure(problem, line)
   return errors.new("invalid_argument", ("%s: %s"):format(place, problem), { field = "source", sent = false })
 end
 
-local is_like = {}
-
 -- Whether a name is probably meant for the network: "netwrok", "net", "chain id", "Network Name".
-function is_like.network(plain)
+local function is_like_network(plain)
   local word = plain:gsub("_?name$", ""):gsub("_?id$", ""):match "[^_]*$"
   return word == "net" or text.nearest(word, names_of.network) ~= nil
-end
-
--- Whether a name is probably meant for the address: "adress", "customer address", "userWallet".
-function is_like.address(plain)
-  local word = plain:match "[^_]*$"
-  return word:find "address$" or word:find "wallet$" or text.nearest(word, OF_ADDRESS) ~= nil
-end
-
--- The fault of names of which none is that of the meaning, and one is like it: another one would count.
-local function like_fault(meaning, positions, names, fault)
-  for plain, position in pairs(positions) do
-    if not unlike[meaning]:has(plain) and is_like[meaning](plain) then
-      return fault:format(text.show(names[position]))
-    end
-    unlike[meaning]:set(plain, true)
-  end
 end
 
 -- Where the address and the network are among names, and the positions of all names; or nil and the fault.
@@ -140,22 +113,19 @@ function Rows:locate(names)
   for meaning, known in pairs(names_of) do
     local given = self.options[meaning .. "_column"]
     for _, name in ipairs(given and { plain_name(given) } or is_ours and { meaning } or known) do
-      if positions[name] and at[meaning] and name ~= ACCOUNT then
+      if positions[name] and at[meaning] then
         local fault = "two columns name the %s, '%s' and '%s': --%s-column NAME says which one counts"
         return nil, fault:format(meaning, names[at[meaning]], names[positions[name]], meaning)
       end
       at[meaning] = at[meaning] or positions[name]
     end
   end
-  local fault
-  if not (at.network or self.options.network_column) then
-    fault = like_fault("network", positions, names, LIKE_NETWORK)
-  end
-  if not (fault or self.options.address_column) and at.address and at.address == positions[ACCOUNT] then
-    fault = like_fault("address", positions, names, LIKE_ADDRESS_NAME)
-  end
-  if fault then
-    return nil, fault
+  -- Where no name is that of the network, one that is like it would be passed over, and another network would count.
+  for plain, position in pairs(at.network == nil and not self.options.network_column and positions or {}) do
+    if not unlike_network:has(plain) and is_like_network(plain) then
+      return nil, LIKE_NETWORK:format(text.show(names[position]))
+    end
+    unlike_network:set(plain, true)
   end
   return at, positions
 end
@@ -356,22 +326,6 @@ function Rows:next_csv()
   }
 end
 
--- An account is the address in all rows of JSON or in none: where an earlier row names an address, one with an account
--- alone has left it out. Returns the fault of a row that names an address behind rows whose account has counted.
-function Rows:settle_account(at, positions)
-  if not at.address or self.options.address_column then
-    return nil
-  end
-  local is_account = at.address == positions[ACCOUNT]
-  if self.reads_account == nil then
-    self.reads_account = is_account
-  elseif is_account and not self.reads_account then
-    at.address = nil
-  elseif self.reads_account and not is_account then
-    return BESIDE_ACCOUNT
-  end
-end
-
 -- The row of a JSON value.
 function Rows:of_json(value, line, problem)
   if type(value) == "string" and not self.options.needs then
@@ -391,10 +345,6 @@ function Rows:of_json(value, line, problem)
   local at, positions = self:locate(names)
   if not at then
     return nil, self:failure(positions, line)
-  end
-  local fault = self:settle_account(at, positions)
-  if fault then
-    return nil, self:failure(fault, line)
   end
   -- A null names its column, and is no value.
   for _, name in ipairs(names) do

@@ -49,7 +49,7 @@ describe("a file of rows", function()
     local list = read(("id,Network,note, WALLET Address \r\n7, ETH,x, %s \r\n"):format(A))
     assert.same({ { line = 2, address = A, network = "eth", fields = { id = "7", note = "x" } } }, list)
     local headers = "address,network wallet,chain Wallet-Address,BlockChain ADDR,Network walletAddress,chain "
-      .. "depositAddress,network to_address,network Recipient,chain account,network"
+      .. "depositAddress,network to_address,network Recipient,chain"
     for _, header in ipairs(words(headers)) do
       assert.same({ "2 " .. A .. " btc" }, (subjects(header .. "\n" .. A .. ",BTC\n")), header)
     end
@@ -72,36 +72,27 @@ describe("a file of rows", function()
     assert.same({ "2 " .. A .. " nil" }, (subjects("address,note,name,network_fee,set\n" .. A .. ",a,b,c,d\n")))
   end)
 
-  it("is refused where a column is like that of the address and an account would be read in its place", function()
-    for _, name in ipairs { "adress", "Adresse", "customer_address", "walletAdress", "userWallet", "email address" } do
-      local fault = "is not read as the address, and 'account' would be: --address-column NAME says which one counts"
-      refused(("account,%s\n%s,%s\n"):format(name, A, B), fault)
-      refused(('{"account":"%s","%s":"%s"}\n'):format(A, name, B), fault)
-      assert.same({ "2 " .. B .. " nil" }, (subjects(("address,account,%s\n%s,x,y\n"):format(name, B))), name)
-      local given = { address_column = "account" }
-      assert.same({ "2 " .. A .. " nil" }, (subjects(("account,%s\n%s,%s\n"):format(name, A, B), given)), name)
+  it("takes an account for an address only where the caller says so", function()
+    refused(("account,network\n%s,eth\n"):format(A), "has no column 'address', and its first line is: account,network")
+    local given = { address_column = "account" }
+    for _, name in ipairs { "adress", "customer_address", "network" } do
+      local subject = "2 " .. A .. (name == "network" and " b" or " nil")
+      assert.same({ subject }, (subjects(("account,%s\n%s,b\n"):format(name, A), given)), name)
     end
-    assert.same({ "2 " .. A .. " nil" }, (subjects("account,name,address_note\n" .. A .. ",b,c\n")))
+    assert.same({ "1 " .. A .. " nil" }, (subjects(('{"account":"%s","wallet":"%s"}\n'):format(A, B), given)))
   end)
 
-  it(
-    "of JSON has no address where another row names it, or the row itself by null, and an account stands beside it",
-    function()
-      local both = ('{"address":"%s","account":"%s"}\n'):format(A, B)
-      local alone, null = ('{"account":"%s"}\n'):format(B), ('{"address":null,"account":"%s"}\n'):format(B)
-      assert.same({ "1  nil" }, (subjects(null)))
-      assert.same({ "1  nil" }, (subjects("[" .. null .. "]")))
-      assert.same({ "1 " .. A .. " nil", "2  nil", "3  nil" }, (subjects(both .. alone .. null)))
-      assert.same({ "1 " .. B .. " nil", "2 " .. B .. " nil" }, (subjects(alone .. alone)))
-      local fault =
-        "F, line 2: it names an address, and in earlier rows 'account' was read as one: --address-column NAME"
-      refused(alone .. both, fault)
-      refused(alone .. null, fault)
-      refused(('{"address":null,"wallet":"%s"}\n'):format(A), "two columns name the address, 'address' and 'wallet'")
-      refused(('{"address":"%s","network":null,"chain":"bsc"}\n'):format(A), "two columns name the network")
-      assert.same({ note = "x" }, read(('{"address":"%s","note":"x","more":null}\n'):format(A))[1].fields)
-    end
-  )
+  it("of JSON has no address where it names none, or null, and an account stands beside it", function()
+    local both = ('{"address":"%s","account":"%s"}\n'):format(A, B)
+    local alone, null = ('{"account":"%s"}\n'):format(B), ('{"address":null,"account":"%s"}\n'):format(B)
+    assert.same({ "1  nil" }, (subjects(null)))
+    assert.same({ "1  nil" }, (subjects("[" .. null .. "]")))
+    assert.same({ "1 " .. A .. " nil", "2  nil", "3  nil" }, (subjects(both .. alone .. null)))
+    assert.same({ "1  nil", "2 " .. A .. " nil" }, (subjects(alone .. both)))
+    refused(('{"address":null,"wallet":"%s"}\n'):format(A), "two columns name the address, 'address' and 'wallet'")
+    refused(('{"address":"%s","network":null,"chain":"bsc"}\n'):format(A), "two columns name the network")
+    assert.same({ note = "x" }, read(('{"address":"%s","note":"x","more":null}\n'):format(A))[1].fields)
+  end)
 
   it("is refused where its first line could be a row or a header", function()
     for _, line in ipairs { A .. ",eth,wallet", A .. ";Address", A .. ",address,x", A .. "\teth\tADDR" } do
