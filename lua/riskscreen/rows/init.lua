@@ -239,10 +239,11 @@ function Rows:split(row, has_quotes)
 end
 
 -- The number of the next row's fields, its line and its note; nil at the end, or nil, a failure. Of a file of decisions
--- the last row may be torn: then its fault comes in the place of the fields.
+-- the last row may be torn: then its fault comes in the place of the fields. One that the command has written is torn
+-- also where it lacks nothing but its end: its last cell may be a part of one.
 function Rows:next_fields()
   while true do
-    local row, line, has_quotes, is_open = self.next_row()
+    local row, line, has_quotes, is_open, lacks_end = self.next_row()
     local is_torn = is_open and self.form and self.options.needs
     if not row and is_torn then
       return 0, has_quotes, nil, line
@@ -280,8 +281,9 @@ function Rows:next_fields()
       elseif count and count ~= self.width then
         fault = ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
       end
-      if fault and is_torn then
-        return 0, line, nil, fault
+      local is_cut = lacks_end and self.options.needs and self.positions and self.positions.reasons
+      if is_cut or fault and is_torn then
+        return 0, line, nil, fault or "its last line has no end"
       elseif fault then
         return nil, self:failure(fault, line)
       elseif not (is_first and self.form == "header") then

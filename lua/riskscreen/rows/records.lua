@@ -91,12 +91,14 @@ local function count_of(line)
 end
 
 ---A function that returns the next row that is not blank, the number of its first line, and whether it has quotes. The
----fourth result is true if the row is one line without an end: a program may have been killed while it wrote it. At the
----end it returns nil. At a fault it returns nil, the fault, the line and the fourth result.
+---fourth result is true if the row is one line without an end: a program may have been killed while it wrote it. The
+---fifth is true if the row has no end and the first one has CRLF. At the end it returns nil. At a fault it returns nil,
+---the fault, the line and the fourth result.
 ---@param next_line fun(): string|nil, integer|string|nil, integer|nil of `lines`
 ---@param longest? integer bytes
----@return fun(): string|nil, integer|string|nil, boolean|integer|nil, boolean|nil
+---@return fun(): string|nil, integer|string|nil, boolean|integer|nil, boolean|nil, boolean|nil
 function M.rows(next_line, longest)
+  local first_end
   longest = longest or M.LONGEST
   return function()
     local line, number, length
@@ -121,12 +123,14 @@ function M.rows(next_line, longest)
       parts[#parts + 1], size, quotes = line, size + #line, quotes + count_of(line)
       is_open = false
     end
-    line = parts[#parts]:sub(1, length)
-    if quotes == 0 and line:find "[\r\n]" then
-      return nil, OTHER_END, first
+    line = parts[#parts]
+    local content = line:sub(1, length)
+    first_end = first_end or line:sub(length + 1)
+    if quotes == 0 and content:find "[\r\n]" then
+      return nil, OTHER_END, first, is_open
     end
-    parts[#parts] = line
-    return table.concat(parts), first, quotes > 0, is_open
+    parts[#parts] = content
+    return table.concat(parts), first, quotes > 0, is_open, first_end == "\r\n" and content == line
   end
 end
 

@@ -176,6 +176,25 @@ describe("a file of rows", function()
     end
   end)
 
+  it("of the command has no last row that lacks its end: its last cell may be cut", function()
+    local header, row = "address,action,reasons,time\r\n", A .. ',allow,"a\r\nb",2026-11-28T10:00:00Z'
+    for length = 1, #row + 1 do
+      local cut = (row .. "\r"):sub(1, length)
+      local is_in_quotes = select(2, cut:gsub('"', "")) == 1 and cut:find "\n"
+      local content = header .. row .. "\r\n" .. cut
+      if is_in_quotes then
+        refused(content, "F, line 4: a quote has no end", { needs = { "action" } })
+      else
+        local list = read(content, { needs = { "action" } })
+        assert.same({ 2, 2, 4 }, { #list, list[1].line, list[2].line }, cut)
+        assert.matches("the row is not complete: ", tostring(list[2].fault), 1, true)
+      end
+    end
+    for _, other in ipairs { header .. row .. "\r\n", "address,action\r\n" .. A .. ",allow", header:gsub("\r", "") .. row } do
+      assert.is_nil(read(other, { needs = { "action" } })[1].fault, other)
+    end
+  end)
+
   it("ends its lines with LF, CRLF or CR", function()
     for _, ending in ipairs { "\n", "\r\n", "\r" } do
       local content = table.concat({ "address,note", A .. ',"a' .. ending .. 'b"', B .. ",x" }, ending)
