@@ -154,7 +154,7 @@ function M.page()
     "The profile that is read unless another is named. Without XDG_CONFIG_HOME it is in ~/.config."
   )
   page:section "EXIT STATUS"
-  page:paragraph "The verbs above name their own; these are the statuses of the others, and of all."
+  page:paragraph "The verbs above name their own; these are those of the others, and of all where they can occur."
   page:statuses(status.of_others)
   page:statuses(status.of_all)
   return table.concat(page, "\n") .. "\n"

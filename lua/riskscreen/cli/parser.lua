@@ -30,6 +30,7 @@ local M = {}
 ---@field examples riskscreen.cli.Example[]
 ---@field statuses? { status: integer, what: string }[] instead of status.of_others
 ---@field verdict? "status"|"output" its decisions are in the exit status, or go to other programs
+---@field calls? boolean it has no decisions, and its status may tell a failure of the service
 ---@field written? fun(context: riskscreen.cli.Context): string[] the files that it writes, where -o is not the only one
 ---@field is_help? boolean it shows the help of the verb in its arguments
 ---@field run fun(context: riskscreen.cli.Context): integer|nil the exit status, 0 by default
@@ -102,7 +103,12 @@ end
 ---@param command riskscreen.cli.Command
 ---@return { status: integer, what: string }[]
 function M.statuses(command)
-  return tables.concat(command.statuses or status.of_others, status.of_all)
+  local list = tables.copy(command.statuses or status.of_others)
+  for _, entry in ipairs(status.of_all) do
+    local is_own = not entry.of or command.verdict or command[entry.of]
+    list[#list + 1] = is_own and entry or nil
+  end
+  return list
 end
 
 -- The end of the help of a verb.

@@ -34,11 +34,15 @@ M.of_decisions = {
 ---@type { status: integer, what: string }[] of the other verbs, unless they say otherwise
 M.of_others = { { status = M.done, what = "done" } }
 
----@type { status: integer, what: string }[] of every verb
+---@type { status: integer, what: string, of?: string }[] of every verb, or of those that call or decide
 M.of_all = {
   { status = M.usage, what = "the arguments or the configuration are wrong" },
-  { status = M.service_failed, what = "the service did not answer, or refused; a decision is unknown for that reason" },
-  { status = M.unrecorded, what = "a decision could not be recorded in the journal" },
+  {
+    status = M.service_failed,
+    what = "the service did not answer, or refused; a decision is unknown for that reason",
+    of = "calls",
+  },
+  { status = M.unrecorded, what = "a decision could not be recorded in the journal", of = "verdict" },
   { status = M.interrupted, what = "interrupted" },
 }
 

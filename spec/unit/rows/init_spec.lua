@@ -190,7 +190,11 @@ describe("a file of rows", function()
         assert.matches("the row is not complete: ", tostring(list[2].fault), 1, true)
       end
     end
-    for _, other in ipairs { header .. row .. "\r\n", "address,action\r\n" .. A .. ",allow", header:gsub("\r", "") .. row } do
+    for _, other in ipairs {
+      header .. row .. "\r\n",
+      "address,action\r\n" .. A .. ",allow",
+      header:gsub("\r", "") .. row,
+    } do
       assert.is_nil(read(other, { needs = { "action" } })[1].fault, other)
     end
   end)

@@ -157,6 +157,7 @@ return {
     options = { risk_option, timeout_option },
     examples = { { line = "blacklist add " .. ADDRESS .. " -n eth --risk high/scam", what = "With a risk" } },
     statuses = statuses,
+    calls = true,
     run = run_add,
   },
   {
@@ -168,6 +169,7 @@ return {
     options = tables.concat({ risk_option, timeout_option }, inputs.options),
     examples = { { line = "blacklist import ours.csv -n eth --risk high/scam", what = "A file without risks" } },
     statuses = statuses,
+    calls = true,
     run = run_import,
   },
   {
@@ -178,6 +180,7 @@ return {
       timeout_option,
     },
     examples = { { line = "blacklist export -o blacklist.csv", what = "Into a file" } },
+    calls = true,
     run = run_export,
   },
 }

@@ -122,6 +122,7 @@ return {
     examples = {
       { line = "kyt submit " .. HASH .. " -n eth --direction received --jsonl", what = "Print requestId and ticket" },
     },
+    calls = true,
     run = run_submit,
   },
   {

@@ -206,6 +206,7 @@ local function verb_of(operation)
     arguments = arguments,
     options = tables.concat(own, call_options),
     examples = { example_of(operation, subject) },
+    calls = true,
     run = function(context)
       local parameters = parameters_of(context, operation)
       if operation.paginated and not parameters.page then
@@ -242,6 +243,7 @@ local call = {
   examples = {
     { line = "call getAddressRisk " .. ADDRESS .. " --json", what = "One operation with its own parameter names" },
   },
+  calls = true,
   run = run_named,
 }
 

@@ -52,6 +52,9 @@ return {
   summary = "A Lua prompt with the library as `riskscreen` and a client as `client`.",
   description = "The client is that of the configuration, or of the sandbox. The end of the input (Ctrl-D) ends it.",
   examples = { { line = "repl --sandbox", what = "Try the library without a service" } },
-  statuses = { { status = status.done, what = "the input has ended" } },
+  statuses = {
+    { status = status.done, what = "the input has ended" },
+    { status = status.unrecorded, what = "a decision could not be recorded in the journal" },
+  },
   run = run,
 }
