@@ -33,12 +33,23 @@ function Diff:__tostring()
   return text.count(#self.changes, "change") .. (self.complete and "" or ", and not decided whether there are others")
 end
 
--- Adds the changes for lists of some risks; returns false if there are too many combinations.
-local function add_changes(domain, diff, both, slots)
-  local known, groups, claim = {}, {}, { is = {} }
-  for _, change in ipairs(diff.changes) do
-    known[change.before .. change.after] = true
+-- Whether two risks of a list may lead to a pair of actions that no single risk leads to.
+local function may_add(pairs_of_one)
+  for _, one in ipairs(pairs_of_one) do
+    for _, other in ipairs(pairs_of_one) do
+      local before, after = decision.worst(one[1], other[1]), decision.worst(one[2], other[2])
+      if before ~= after and not pairs_of_one[before .. after] then
+        return true
+      end
+    end
   end
+  return false
+end
+
+-- Adds the changes for lists of some risks, but for those whose pair of actions is known. Returns all pairs of actions;
+-- nil if there are too many combinations.
+local function add_changes(domain, diff, both, slots, known)
+  local groups, found, claim = {}, {}, { is = {} }
   local space = domain.space(both, claim, slots)
   if space then
     space.keeps_rules = slots == 1
@@ -47,6 +58,9 @@ local function add_changes(domain, diff, both, slots)
   for _, element in ipairs(elements or {}) do
     local before, after = element.actions[1], element.actions[2]
     diff.cases = diff.cases + element.count
+    if not found[before .. after] then
+      found[#found + 1], found[before .. after] = { before, after }, true
+    end
     if before ~= after and not known[before .. after] then
       local key = { before, after }
       for place = 1, slots == 1 and 2 or 0 do
@@ -72,7 +86,8 @@ local function add_changes(domain, diff, both, slots)
     diff.differs = diff.differs or change.evidence ~= nil
     diff.changes[#diff.changes + 1] = tables.without(change, "elements")
   end
-  return elements ~= nil
+  diff.complete = diff.complete and elements ~= nil
+  return elements and found
 end
 
 ---The kinds of evidence whose action another policy changes.
@@ -83,10 +98,10 @@ end
 function M.diff(domain, old, new)
   local both, diff = { old, new }, { changes = {}, cases = 0, complete = true, differs = false }
   diff.complete = domain.is_comparable(old, new)
-  diff.complete = add_changes(domain, diff, both, 1) and diff.complete
-  -- Where no single risk makes a difference, no list of them does. Else two of them may lead to other pairs of actions.
-  if diff.changes[1] then
-    diff.complete = add_changes(domain, diff, both, 2) and diff.complete
+  local of_one = add_changes(domain, diff, both, 1, {})
+  -- The pair of a list is the worst of the pairs of two of its risks.
+  if of_one and may_add(of_one) then
+    add_changes(domain, diff, both, 2, of_one)
   end
   diff.differs = diff.differs or not diff.complete and nil
   local function badness(change)

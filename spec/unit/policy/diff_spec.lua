@@ -1,6 +1,7 @@
 -- Differences of policies, against random evidence and with planted faults.
 
 local cases_of = require "spec.support.policy_cases"
+local enums = require "riskscreen.interface.enums"
 local policies = require "riskscreen.policy"
 local randoms = require "spec.support.random"
 local tables = require "riskscreen.util.tables"
@@ -82,6 +83,31 @@ describe("a difference of policies", function()
       end
     end
     error "no change from block to review"
+  end)
+
+  it("is complete also for large policies that read every lookup", function()
+    local rules = {
+      { frozen = true, action = "block" },
+      { category = "mixer", action = "block" },
+      { counterparty = { level = "high", type = { "sanction", "terrorist" } }, action = "block" },
+      { counterparty = { level = "high", direction = "in", share = 0.25 }, action = "review" },
+      { error = "timeout", action = "review" },
+      { level = { "low", "whitelist" }, contract = false, action = "allow" },
+      { no_risk = true, action = "allow" },
+    }
+    for _, kind in ipairs(enums.values.risk_type) do
+      rules[#rules + 1] = { type = kind, level = "high", action = "block" }
+      rules[#rules + 1] = { type = kind, level = "generally-high", action = "review" }
+      rules[#rules + 1] = { type = kind, level = "low", contract = true, action = "review" }
+    end
+    local dropped = tables.copy(rules)
+    table.remove(dropped, 30)
+    local options = { not_offered = "unknown", absent_entity = "none", extend = { category = { "exchange" } } }
+    local diff = policies
+      .new(tables.merge(options, { rules = rules }))
+      :diff(policies.new(tables.merge(options, { rules = dropped })))
+    assert.equal("1 change", tostring(diff))
+    assert.same(rules[30].type, diff.changes[1].evidence.risk.risks[1].riskType)
   end)
 
   it("is not decided where freezes are lifted by other events", function()
