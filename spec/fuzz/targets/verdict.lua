@@ -5,7 +5,7 @@ local worst_action = require("riskscreen.policy.decision").worst
 
 local ADDRESS, NETWORK = "0xab", "eth"
 local NOW = 1700000000 -- Unix seconds
-local HEAD = "5v" .. ("%016d"):rep(2):format(NOW * 1000, NOW * 1000) -- of texts that are JSON only
+local TIMES = ("%016d"):rep(2):format(NOW * 1000, NOW * 1000) -- around texts that are JSON only
 
 local is_action = { allow = true, review = true, block = true, unknown = true }
 
@@ -54,5 +54,5 @@ end
 
 return function(text)
   check(text)
-  check(HEAD .. text)
+  check("6v" .. text .. TIMES)
 end

@@ -145,12 +145,12 @@ describe("an entry", function()
     end
     for _, other in ipairs {
       text .. "x",
-      "4" .. text:sub(2),
-      "5x" .. text:sub(3),
-      text:sub(1, 2) .. ("x"):rep(16) .. text:sub(19),
-      text:sub(1, 18) .. ("x"):rep(16) .. text:sub(35),
-      text:sub(1, 2) .. ("%16s"):format "nan" .. text:sub(19),
-      text:sub(1, 18) .. ("%16s"):format "inf" .. text:sub(35),
+      "5" .. text:sub(2),
+      "6x" .. text:sub(3),
+      text:sub(1, -33) .. ("x"):rep(16) .. text:sub(-16),
+      text:sub(1, -17) .. ("x"):rep(16),
+      text:sub(1, -33) .. ("%16s"):format "nan" .. text:sub(-16),
+      text:sub(1, -17) .. ("%16s"):format "inf",
     } do
       assert.is_nil(decoded(other), other)
     end
@@ -165,7 +165,7 @@ describe("an entry", function()
   it("is not read if action and reasons contradict each other", function()
     local text = encoded(decision("block", { reason("block", "bad") }))
     local function with(json)
-      return decoded(text:match "^[^{]*" .. json)
+      return decoded(text:sub(1, 2) .. json .. text:sub(-32))
     end
     assert.is_table(with '{"action":"allow","reasons":[{"action":"allow","message":"x"}]}')
     for _, json in ipairs {
