@@ -1,24 +1,18 @@
 -- Run by `luarocks test` after `luarocks make`: the specs of the library with busted, rock or package, and without a
--- network. A spec file that needs a module or a program which is not installed is pending, and named. Arguments are
--- parts of paths: `luarocks test -- policy` runs the specs whose path holds "policy".
+-- network. A spec file that fails where it asked for a module or a program which is not installed is pending, and the
+-- package is named. Arguments are parts of paths: `luarocks test -- policy` runs the specs whose path holds "policy".
 
--- Modules of the tests alone, with the packages that bring them.
+-- Modules of the tests, and optional ones of the library, with the packages that bring them.
 local modules = {
   cjson = "lua-cjson",
   cqueues = "lua-cqueues",
-  DBI = "lua-dbi-sqlite3",
+  ["dbd.sqlite3"] = "lua-dbi-sqlite3",
   lxp = "lua-expat",
   luv = "lua-luv",
   posix = "lua-posix",
   ["riskscreen.decoder"] = "the decoder alone, which CMake builds",
   socket = "lua-socket",
   zlib = "lua-zlib",
-}
--- Modules that the library loads for a spec, by a pattern of the spec's text.
-local loaded = {
-  ["riskscreen%.json%.strict_cjson"] = "cjson",
-  ["store%.sqlite"] = "DBI",
-  ["riskscreen%.lists%.ofac"] = "lxp",
 }
 -- Programs, by the file of spec/support that starts them.
 local programs = {
@@ -42,49 +36,43 @@ core:close()
 package.path = ("%s/lua/?.lua;%s/lua/?/init.lua;%s/?.lua;%s"):format(root, root, root, package.path)
 package.cpath = built .. ";" .. package.cpath
 
-local function read(path)
-  local file = io.open(path)
-  local text = file and file:read "*a"
-  return text, file and file:close()
+local function succeeds(command)
+  local status = os.execute(command)
+  return status == true or status == 0
 end
 
-local function has_program(name)
-  local found = os.execute(("command -v %s >/dev/null 2>&1"):format(name))
-  return found == true or found == 0
+-- What every Lua of a spec runs first: an absent module, or the support of an absent program, is noted where it is
+-- asked for.
+local asked, preload = os.tmpname(), os.tmpname()
+local script = assert(io.open(preload, "w"))
+local function is_absent(name, brought_by)
+  local note = "package.preload[%q] = function() local f = io.open(%q, 'a') f:write(%q, '\\n') f:close() "
+    .. "error('%s is not installed', 0) end\n"
+  script:write(note:format(name, asked, brought_by, brought_by))
 end
-
-local function is_installed(module)
-  return (pcall(require, module))
+for name, package_name in pairs(modules) do
+  if not pcall(require, name) then
+    is_absent(name, package_name)
+  end
 end
+for name, program in pairs(programs) do
+  if not succeeds(("command -v %s >/dev/null 2>&1"):format(program)) then
+    is_absent(name, program)
+  end
+end
+script:close()
 
-local known = {}
-
--- The packages without which a file cannot run.
-local function missing_for(path, seen)
-  local missing = {}
-  seen[path] = true
-  local text = read(path) or ""
-  for pattern, module in pairs(loaded) do
-    if text:find(pattern) and not is_installed(module) then
-      missing[modules[module]] = true
+-- The packages that were asked for since the last look, and are not installed.
+local function take_asked()
+  local names, seen = {}, {}
+  for name in io.lines(asked) do
+    if not seen[name] then
+      names[#names + 1], seen[name] = name, true
     end
   end
-  for name in text:gmatch "require%s*%(?%s*['\"]([%w_.]+)['\"]" do
-    local package_name, program = modules[name] or modules[name:match "^[^.]+"], programs[name]
-    if known[name] == nil then
-      known[name] = not (package_name and not is_installed(name)) and not (program and not has_program(program))
-    end
-    if not known[name] then
-      missing[package_name or program] = true
-    end
-    local file = name:gsub("%.", "/") .. ".lua"
-    if name:find "^spec%." and not seen[file] then
-      for other in pairs(missing_for(file, seen)) do
-        missing[other] = true
-      end
-    end
-  end
-  return missing
+  assert(io.open(asked, "w")):close()
+  table.sort(names)
+  return table.concat(names, ", ")
 end
 
 local function is_wanted(path)
@@ -96,39 +84,33 @@ local function is_wanted(path)
   return #arg == 0
 end
 
-local files, pending = {}, 0
-local list = assert(io.popen "find spec/unit spec/contract -name '*_spec.lua' ! -path '*/unit/tools/*' | sort")
-for path in list:lines() do
-  local names = {}
-  for name in pairs(is_wanted(path) and missing_for(path, {}) or {}) do
-    names[#names + 1] = name
-  end
-  if names[1] then
-    table.sort(names)
-    print(("pending: %s needs %s"):format(path, table.concat(names, ", ")))
-    pending = pending + 1
-  elseif is_wanted(path) then
-    files[#files + 1] = path
-  end
-end
-list:close()
-print(("%d spec files run, %d are pending"):format(#files, pending))
-if not files[1] then
-  os.exit(pending > 0 and 0 or 1)
-end
-
 -- By variables, because some specs start other programs. Each file has a process of its own, as with `./dev test`.
 local interpreter = arg[-1]
 local command = "echo 'require [[busted.runner]] { standalone = false }' | "
-  .. "LUA_PATH='%s' LUA_CPATH='%s' RISKSCREEN_LUA=%s %s - %s"
-local failed = {}
-for _, path in ipairs(files) do
-  print(path)
-  local ran = os.execute(command:format(package.path, package.cpath, interpreter, interpreter, path))
-  if ran ~= true and ran ~= 0 then
-    failed[#failed + 1] = path
+  .. "LUA_INIT=@%s LUA_PATH='%s' LUA_CPATH='%s' RISKSCREEN_LUA=%s %s - %s >%s 2>&1"
+local output = os.tmpname()
+local passed, pending, failed = 0, 0, 0
+local list = assert(io.popen "find spec/unit spec/contract -name '*_spec.lua' ! -path '*/unit/tools/*' | sort")
+for path in list:lines() do
+  if is_wanted(path) then
+    local variables = command:format(preload, package.path, package.cpath, interpreter, interpreter, path, output)
+    local ran, needs = succeeds(variables), take_asked()
+    if ran then
+      passed = passed + 1
+      print("passed: " .. path)
+    elseif needs ~= "" then
+      pending = pending + 1
+      print(("pending: %s needs %s"):format(path, needs))
+    else
+      failed = failed + 1
+      os.execute("cat " .. output)
+      print("failed: " .. path)
+    end
   end
 end
-print(("%d of %d spec files failed"):format(#failed, #files))
-print(table.concat(failed, "\n"))
-os.exit(failed[1] and 1 or 0)
+list:close()
+os.remove(asked)
+os.remove(preload)
+os.remove(output)
+print(("%d spec files passed, %d are pending, %d failed"):format(passed, pending, failed))
+os.exit(failed == 0 and passed + pending > 0 and 0 or 1)
