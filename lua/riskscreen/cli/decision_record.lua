@@ -13,13 +13,11 @@ local text = require "riskscreen.util.text"
 
 local M = {}
 
-local include = option_of.pick(screen.options, { "include" })[1]
-
-M.include = tables.merge(include, {
+M.include = tables.merge(screen.include, {
   list = true,
   argument = "LOOKUPS",
   completes = lookups.names,
-  doc = ("%s One or several of %s."):format(include.doc, table.concat(lookups.names, ", ")),
+  doc = ("%s One or several of %s."):format(screen.include.doc, table.concat(lookups.names, ", ")),
 })
 
 -- `network` and `policy` belong to the configuration.
@@ -28,10 +26,8 @@ M.options = tables.concat({ M.include }, option_of.pick(screen.options, { "timeo
 
 M.concurrency = tables.merge(option_of.pick(options.map, { "concurrency" })[1], { doc = "Addresses at a time." })
 
-local meta_option = option_of.pick(screen.options, { "meta" })[1]
-
 ---Facts about a run, such as who made it and why.
-M.meta = tables.merge(meta_option, {
+M.meta = tables.merge(screen.meta, {
   argument = "NAME=VALUE",
   is_repeated = true,
   doc = "A fact for the results and the journal: case=17, analyst=alice, note='asked twice'. Repeat it for more.",
@@ -44,7 +40,7 @@ M.meta = tables.merge(meta_option, {
       end
       meta[name] = value
     end
-    return meta_option.check(meta)
+    return screen.meta.check(meta)
   end,
 })
 

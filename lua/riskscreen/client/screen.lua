@@ -60,20 +60,30 @@ M.subject = {
   { name = "id", type = "string|number", doc = "Your identifier, for the decision and the journal." },
 }
 
----The options of every screening, of one address or of many.
+---@type riskscreen.Option
+M.include = build.list(
+  "include",
+  build.choice("lookup", lookups.names, nil, "A lookup."),
+  "Lookups to make besides those that the policy needs."
+)
+
+---@type riskscreen.Option
+M.meta =
+  build.dictionary("meta", checked_meta, "Names and texts for the journal, such as `case`, `analyst` and `note`.")
+
+---The options of every screening, whatever its address and its network are.
 ---@type riskscreen.Option[]
-M.options = tables.concat({
-  NETWORK,
+M.more = tables.concat({
   client_options.policy,
   client_options.address_check,
-  build.list(
-    "include",
-    build.choice("lookup", lookups.names, nil, "A lookup."),
-    "Lookups to make besides those that the policy needs."
-  ),
+  M.include,
   build.seconds("timeout", nil, "Time for all lookups of a decision."),
-  build.dictionary("meta", checked_meta, "Names and texts for the journal, such as `case`, `analyst` and `note`."),
+  M.meta,
 }, reliability.call)
+
+---The options of every screening, of one address or of many.
+---@type riskscreen.Option[]
+M.options = tables.concat({ NETWORK }, M.more)
 
 local one_options = tables.concat({ M.subject[1], M.subject[3] }, M.options)
 

@@ -43,11 +43,12 @@ M.options = {
     end
     return value
   end, "Decides about transactions; by default the default policy. Addresses have the policy of the client."),
-  {
-    name = "request",
-    type = "table",
-    doc = "More fields for each screening, such as include and meta; of a transaction, meta.",
-  },
+  build.group(
+    "request",
+    screening.more,
+    "More options of each screening, such as include; of a transaction, meta.",
+    {}
+  ),
   { name = "name", type = "string", doc = "Name of the worker in the group; by default one that nobody else has." },
   build.callback("on_result", ON_RESULT),
   build.notice("on_problem", "on_problem(err): a failure after which the worker goes on."),
@@ -138,7 +139,7 @@ end
 
 -- The identity of decisions about addresses. The program may give its client another policy while the worker runs.
 local function identity_of(self)
-  local request = self.settings.request or {}
+  local request = self.settings.request
   local policy = request.policy or self.settings.client.policy
   if not self.identity or policy ~= self.decides then
     self.decides, self.identity = policy, calls.identity.decision(state_of(self), policy, request)
@@ -219,17 +220,15 @@ end
 local function screen(self, input)
   local client, transaction = self.settings.client, input.transaction
   if type(transaction) == "table" then
-    local facts = { input = transaction.hash, meta = (self.settings.request or {}).meta }
+    local facts = { input = transaction.hash, meta = self.settings.request.meta }
     return screening.transaction(client, self.policy, facts, transaction.network, client.kyt:screen(transaction))
   end
-  local request = tables.copy(self.settings.request or {})
-  request.address, request.network = input.address, input.network
-  return client:screen(request)
+  return client:screen(tables.merge(self.settings.request, { address = input.address, network = input.network }))
 end
 
 -- Records an outcome that is used again in the client's journal.
 local function record(self, input, outcome)
-  local state, request, reasons = state_of(self), self.settings.request or {}, {}
+  local state, request, reasons = state_of(self), self.settings.request, {}
   if state.settings.journal then
     for index = 1, #outcome.reasons - (state.is_sandbox and 1 or 0) do -- the last text says that it is simulated
       reasons[index] = { message = outcome.reasons[index] }
@@ -280,7 +279,7 @@ local function work_on(self, job)
     end
     self.tell(err)
     if not self.stopped then
-      local given = (self.settings.request or {}).retry
+      local given = self.settings.request.retry
       self.stopping:wait(math.max(pause, reliability.asked_pause(state_of(self).settings, err, given)))
     end
     if self.stopped then

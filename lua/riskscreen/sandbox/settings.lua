@@ -9,6 +9,7 @@ local enums = require "riskscreen.interface.enums"
 local faults = require "riskscreen.sandbox.faults"
 local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local time = require "riskscreen.util.time"
 local webhooks = require "riskscreen.sandbox.webhooks"
@@ -89,7 +90,9 @@ end
 -- One cost of all operations, or costs by operation; the others cost DEFAULT_CREDITS.
 local function check_credits(value)
   local costs = { every = DEFAULT_CREDITS, by_operation = {} }
-  if type(value) == "table" then
+  if type(value) == "table" and tables.inherits(value) then
+    return nil, tables.INHERITS
+  elseif type(value) == "table" then
     local by_operation, message = cost.check(value)
     costs.by_operation = by_operation
     return by_operation and costs, message

@@ -63,7 +63,7 @@ end
 ---@type riskscreen.Option
 M.setting = build.group("webhook", {
   build.checked("url", "string", check_url, "The receiver of the webhooks."),
-  { name = "headers", type = "table", default = {}, doc = "More headers of the deliveries." },
+  build.map("headers", { type = "string" }, "More headers of the deliveries.", {}),
   build.count("attempts", "deliveries", 5, 1, 1000, "Deliveries of an event while the answer is a 5xx or none comes."),
   build.seconds("retry", 1, "The wait after such an answer; it doubles each time."),
 }, "The receiver of webhooks: `url`, `headers`, `attempts`, `retry`. Without a url the service sends none by itself.")

@@ -16,6 +16,7 @@ local outboxes = require "riskscreen.watch.outbox"
 local random = require "riskscreen.util.random"
 local row_options = require "riskscreen.options.rows"
 local rows = require "riskscreen.rows"
+local screening = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local times = require "riskscreen.util.time"
@@ -48,8 +49,8 @@ M.options = tables.concat({
   build.number("rate", "screenings a second", 5, 0.001, 1000, "The most screenings a second."),
   build.count("daily_cap", "screenings", nil, 1, 1e9, "The most screenings in a day of UTC."),
   client_options.policy,
-  { name = "include", type = "table", doc = "Lookups to make besides those that the policy needs." },
-  { name = "meta", type = "table", doc = "Names and texts for the journal, as for `client:screen`." },
+  screening.include,
+  screening.meta,
   build.callback("on_change", ON_CHANGE),
   build.group("webhook", {
     build.required(build.checked("url", "string", http.base_url, "Where changes are posted.")),
