@@ -258,26 +258,22 @@ local function world_of(given)
   return world
 end
 
--- Whether the arguments are a flag alone, or behind the words of a verb or a group.
-local function is_alone(list, arguments)
-  local words = table.concat(arguments, " ", 1, #arguments - 1)
-  for _, name in ipairs(tables.pluck(list, "name")) do
-    if words == "" or words == name or words == name:match "^%S+" then
-      return true
-    end
+-- The help or the version that arguments ask for, alone or behind the words of a verb or a group; or nil.
+local function answer_to(arguments, choice)
+  local last = arguments[#arguments]
+  local help = choice.helps[parsers.key { tables.unpack(arguments, 1, #arguments - 1) }]
+  if help and last == "--version" then
+    return "riskscreen " .. version
   end
+  return help and (last == "-h" or last == "--help") and help() or nil
 end
 
--- The values of the command line; or nil and the help or version that it asks for.
-local function parse(parser, choice, arguments, list)
-  local ok, parsed, result = pcall(parser.pparse, parser, arguments)
-  if choice.answer and not is_alone(list, arguments) then
+-- The values of the command line.
+local function parse(parser, choice, arguments)
+  local parsed, result = parser:pparse(arguments)
+  if choice.is_misplaced then
     -- The status of help is that of `allow`, and an address from elsewhere may be "-h".
     status.misuse "-h, --help and --version stand alone, or behind a verb"
-  elseif choice.answer then
-    return nil, choice.answer
-  elseif not ok then
-    error(parsed, 0)
   elseif not parsed then
     status.misuse(parsers.message(result))
   end
@@ -340,7 +336,7 @@ end
 function M.main(arguments, given, is_help)
   local world = world_of(given)
   local list = commands.list()
-  local parser, choice = parsers.new(list, commands.groups, version)
+  local parser, choice = parsers.new(list, commands.groups)
   local ok, outcome = pcall(function()
     -- Options and arguments are kept as JSON, and compared with texts that are UTF-8.
     for _, argument in ipairs(arguments) do
@@ -348,12 +344,14 @@ function M.main(arguments, given, is_help)
         status.misuse(("an argument is not UTF-8: %s"):format(text.show(argument)))
       end
     end
-    local result, answer = parse(parser, choice, arguments, list)
+    local answer = answer_to(arguments, choice)
     if answer then
       status.ensure_written(world.out:write(answer, "\n"))
       status.ensure_written(world.out:flush())
       return is_help and status.done or status_of_help(named(list, arguments), world)
-    elseif choice.command and choice.command.is_help then
+    end
+    local result = parse(parser, choice, arguments)
+    if choice.command and choice.command.is_help then
       return M.main(tables.concat(result["argument.verb"], { "--help" }), given, true)
     elseif not choice.command then
       -- A script whose verb is empty must not get the status of `allow`.

@@ -84,19 +84,19 @@ local function add_option(place, option, target, choice)
   return element:count("0-1"):overwrite(false)
 end
 
--- A flag that ends the parse: argparse passes on no error objects, so the text is left in `choice`.
-local function add_answer(parser, flags, doc, choice, answer)
+-- A flag that is answered before the parse. One that the parse finds stands among other arguments.
+local function add_question(parser, flags, doc, choice)
   parser:flag(flags):description(doc):action(function()
-    choice.answer = answer()
-    error "answered"
+    choice.is_misplaced = true
   end)
 end
 
 -- argparse wraps the lines of a help. Those of `tail` are for copying, and stay as they are.
-local function add_help(parser, choice, tail)
-  add_answer(parser, "-h --help", "Show this help.", choice, function()
+local function add_help(parser, choice, words, tail)
+  add_question(parser, "-h --help", "Show this help.", choice)
+  choice.helps[M.key(words)] = function()
     return parser:get_help() .. (tail and "\n\n" .. tail or "")
-  end)
+  end
 end
 
 ---The exit statuses of a verb.
@@ -109,6 +109,13 @@ function M.statuses(command)
     list[#list + 1] = is_own and entry or nil
   end
   return list
+end
+
+---The key of words in `helps`: one word with a space is another key than two words.
+---@param words string[]
+---@return string
+function M.key(words)
+  return table.concat(words, "\0") .. (words[1] and "\0" or "")
 end
 
 -- The end of the help of a verb.
@@ -147,7 +154,7 @@ local function add_command(place, command, choice)
   for _, option in ipairs(command.options or {}) do
     add_option(parser, option, "option." .. option.name, choice)
   end
-  add_help(parser, choice, tail_of(command))
+  add_help(parser, choice, text.words(command.name), tail_of(command))
 end
 
 ---@type riskscreen.cli.Option[]
@@ -171,18 +178,18 @@ M.set_option = {
 ---@field commands riskscreen.cli.Command[] every verb
 ---@field command? riskscreen.cli.Command
 ---@field group? table of argparse
----@field answer? string the help or the version
+---@field helps table<string, fun(): string> the help of all, of each group and of each verb, by `key`
+---@field is_misplaced? boolean a wish for help or the version stands among other arguments
 ---@field completions { option?: table, place?: table, values?: table|string }[] what a shell completes, and where
 
 ---The parser.
 ---@param commands riskscreen.cli.Command[]
 ---@param groups table<string, string> the summary of each group
----@param version string
 ---@return table parser of argparse
 ---@return riskscreen.cli.Choice choice set by the parse
-function M.new(commands, groups, version)
+function M.new(commands, groups)
   local argparse = require "argparse"
-  local choice, places = { commands = commands, completions = {} }, {}
+  local choice, places = { commands = commands, completions = {}, helps = {} }, {}
   local parser = argparse("riskscreen", "Screens blockchain addresses and transactions against a risk service.")
   parser:help_max_width(WIDTH):add_help(false):require_command(false)
   parser:usage "Usage: riskscreen [OPTIONS] VERB …"
@@ -200,16 +207,14 @@ function M.new(commands, groups, version)
   parser:mutex(output[1], output[2], output[3]) -- the formats
   parser:group("Output", tables.unpack(output))
   parser:group("Service", tables.unpack(service))
-  add_help(parser, choice)
-  add_answer(parser, "--version", "Show the version.", choice, function()
-    return "riskscreen " .. version
-  end)
+  add_help(parser, choice, {})
+  add_question(parser, "--version", "Show the version.", choice)
   for _, command in ipairs(commands) do
     local group = command.name:match "^(%S+) "
     if group and not places[group] then
       local place = parser:command(group):summary(groups[group]):description(groups[group])
       place:add_help(false):require_command(false)
-      add_help(place, choice)
+      add_help(place, choice, { group })
       place:action(function()
         choice.group = place
       end)
