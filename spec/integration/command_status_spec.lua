@@ -144,6 +144,19 @@ describe("the status of addresses and transactions", function()
     end
   end)
 
+  it("is not that of a server whose port is taken", function()
+    local taken = sandbox.serve()
+    finally(function()
+      taken:close()
+    end)
+    local port = taken.url:match "%d+$"
+    for _, verb in ipairs { "sandbox", "webhook listen --accept-unauthenticated" } do
+      local status, _, err = run(words_of(verb .. " --port " .. port))
+      assert.equal(3, status, err)
+      assert.matches("could not listen on 127.0.0.1:" .. port, err, 1, true)
+    end
+  end)
+
   it("is explained in the help of the verbs that can end with it", function()
     local calls = tables.set(words_of "screen watch call")
     local in_groups = { "kyt submit", "kyt wait", "kyt screen", "queue work", "blacklist import", "blacklist export" }

@@ -31,6 +31,9 @@ M.of_decisions = {
   { status = M.unknown, what = "the worst decision is unknown" },
 }
 
+---@type { status: integer, what: string }[] of the verbs that serve until they are interrupted
+M.of_servers = { { status = M.unknown, what = "the address or the port cannot be listened on" } }
+
 ---@type { status: integer, what: string }[] of the other verbs, unless they say otherwise
 M.of_others = { { status = M.done, what = "done" } }
 
@@ -147,6 +150,22 @@ function M.of_failure(failure)
   end
   local lacking = missing.explain(message)
   return lacking and M.usage or M.unknown, lacking or "failed: " .. message, lacking and true
+end
+
+---What a function of the library has made. Its misuse is one of the command, and other failures are this machine's.
+---@param make fun(...): any, any
+---@param ... any
+---@return any made
+function M.made(make, ...)
+  local ok, made, err = pcall(make, ...)
+  if not ok and M.of_failure(made) == M.unknown then
+    M.misuse((tostring(made):gsub("^[^ ]+:%d+: ", "")))
+  elseif not ok or err and err.kind == "unsupported" then
+    error(ok and err or made, 0)
+  elseif err then
+    M.fail(M.unknown, (tostring(err):gsub("^riskscreen: ", "")))
+  end
+  return made
 end
 
 return M

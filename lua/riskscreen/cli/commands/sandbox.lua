@@ -21,20 +21,13 @@ end
 
 local function run(context)
   local options, out = context.options, context.world.out
-  local ok, server, err = pcall(riskscreen.sandbox.serve, {
+  local server = status.made(riskscreen.sandbox.serve, {
     host = options.host,
     port = options.port,
     answers = options.answers,
     profile = options.imitation,
     webhook = { url = options.webhook_url, headers = options.webhook_header },
   })
-  if not ok then
-    status.misuse((tostring(server):gsub("^[^ ]+:%d+: ", "")))
-  elseif not server and err.kind == "unsupported" then
-    error(err, 0)
-  elseif not server then
-    status.fail(status.unknown, tostring(err):gsub("^riskscreen: ", ""))
-  end
   out:write("RISKSCREEN_BASE_URL=", server.url, "\nRISKSCREEN_ACCESS_KEY=", server.access_key, "\n")
   for _, name in ipairs(tables.sorted_keys(server.endpoints)) do
     local setting, endpoint = "endpoints." .. name, server.endpoints[name]
@@ -72,6 +65,6 @@ return {
     { line = "sandbox --port 8080", what = "On a port of your choice" },
     { line = "sandbox > sandbox.env & set -a; sleep 1; . ./sandbox.env", what = "For the other verbs of this shell" },
   },
-  statuses = {},
+  statuses = status.of_servers,
   run = run,
 }

@@ -31,7 +31,7 @@ local function run(context)
   if not made then
     status.misuse((tostring(inbox):gsub("^[^ ]+:%d+: ", ""):gsub("webhook.inbox: secret.value", SECRET)))
   end
-  local listener = status.ensure(inbox:listen {
+  local listener = status.made(inbox.listen, inbox, {
     host = options.host,
     port = options.port,
     on_refused = function(code, reason, remote)
@@ -62,6 +62,6 @@ return {
   examples = {
     { line = "webhook listen --port 8090 >> events.jsonl", what = "With the secret in the environment" },
   },
-  statuses = {},
+  statuses = status.of_servers,
   run = run,
 }
