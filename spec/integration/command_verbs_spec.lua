@@ -425,6 +425,9 @@ describe("riskscreen doctor", function()
       assert.matches("the spelling of an address in an answer,as asked,as asked,as assumed", output, 1, true)
       assert.matches("final,1003,,not known,", output, 1, true)
       assert.is_truthy(riskscreen.sandbox.client { profile = path })
+      output, status = shell("riskscreen doctor --assumptions --imitation " .. directory .. "/none/profile.json 2>&1")
+      assert.equal(3, status, output)
+      assert.is_nil(output:find "sent: %d") -- each request costs
       assert.equal(4, select(2, shell "riskscreen doctor --write"))
       assert.equal(4, select(2, shell "riskscreen doctor --assumptions --budget 0"))
     end

@@ -75,6 +75,21 @@ function M.refuse_stream(path, flag)
   end
 end
 
+---Runs a function with the open file that takes the place of another one when the function has ended well. A path that
+---cannot be written ends the command before.
+---@param path string
+---@param run fun(out: file*): any
+---@return any result of the function
+function M.replacing(path, run)
+  local out, finish = files.replace(path)
+  status.ensure_written(out, finish)
+  local ok, result = pcall(run, out)
+  local written, problem = finish(ok)
+  status.ensure(ok or nil, result)
+  status.ensure_written(written, problem)
+  return result
+end
+
 -- A standard input that waits for its pipe without holding up the calls under way.
 local function without_wait(input)
   if io.type(input) ~= "file" or input:seek() then

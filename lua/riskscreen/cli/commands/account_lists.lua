@@ -3,7 +3,6 @@
 
 local addresses = require "riskscreen.address"
 local columns_of = require("riskscreen.cli.output").columns
-local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
@@ -132,13 +131,10 @@ local function run_export(context)
   if not path or path == "-" then
     return export(context)
   end
-  local out, finish = files.replace(path)
-  status.ensure_written(out, finish)
-  context.world = tables.merge(context.world, { out = out })
-  local ok, failure = pcall(export, context)
-  local written, problem = finish(ok)
-  status.ensure(ok or nil, failure)
-  status.ensure_written(written, problem)
+  inputs.replacing(path, function(out)
+    context.world = tables.merge(context.world, { out = out })
+    export(context)
+  end)
 end
 
 local timeout_option = option_of.pick(options.call, { "timeout" })[1]

@@ -4,7 +4,7 @@ local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local configuration = require "riskscreen.cli.configuration"
 local date = require "riskscreen.util.date"
-local files = require "riskscreen.util.files"
+local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
 local measure = require "riskscreen.cli.measure"
 local missing = require "riskscreen.util.missing"
@@ -99,7 +99,7 @@ local function check_call(context, add)
 end
 
 -- The table of the assumptions, and the profile of a sandbox that does as the service.
-local function run_assumptions(context)
+local function run_assumptions(context, out)
   local options, code = context.options, status.done
   context:tell(("at most %s, each costs what such a call costs"):format(text.count(options.budget, "request")))
   local measured = measure.run(context:client(), options, options.budget)
@@ -109,15 +109,21 @@ local function run_assumptions(context)
     code = row.result == "differs" and status.review or code
   end
   context:tell("sent: " .. text.count(measured.sent, "request"))
-  if options.imitation then
-    status.ensure_written(files.write(options.imitation, assert(json.encode(profile)) .. "\n"))
+  if out then
+    status.ensure_written(out:write(assert(json.encode(profile)), "\n"))
   end
   return code
 end
 
 local function run(context)
+  local imitation = context.options.imitation
   if context.options.assumptions then
-    return run_assumptions(context)
+    if not imitation then
+      return run_assumptions(context)
+    end
+    return inputs.replacing(imitation, function(out)
+      return run_assumptions(context, out)
+    end)
   end
   for _, name in ipairs { "address", "risky_address", "request_id", "write", "imitation" } do
     if context.options[name] then
