@@ -19,31 +19,34 @@ static int core_time(lua_State *L) {
     return 1;
 }
 
-/* The function of core.made_of. Its upvalue tells for each byte whether it is one of the characters. */
+/* The function of core.made_of. Its upvalues are the beginning, and for each byte whether it is one of the
+ * characters. */
 static int is_made(lua_State *L) {
     const bool *is_character = lua_touserdata(L, lua_upvalueindex(1));
-    size_t length;
+    size_t length, before;
     const char *text = luaL_checklstring(L, 1, &length);
-    lua_Integer from = luaL_optinteger(L, 2, 1);
-    bool made = from >= 1 && (size_t)from <= length;
-    for (size_t i = (size_t)from - 1; made && i < length; i++) {
+    const char *beginning = lua_tolstring(L, lua_upvalueindex(2), &before);
+    bool made = length > before && memcmp(text, beginning, before) == 0;
+    for (size_t i = before; made && i < length; i++) {
         made = is_character[(unsigned char)text[i]];
     }
     lua_pushboolean(L, made);
     return 1;
 }
 
-/* core.made_of(characters): a function(text, from). It tells whether the text from a byte on is not empty and has these
- * characters alone. It serves riskscreen.util.text, where patterns are slow. */
+/* core.made_of(characters, beginning): a function that tells whether a text has, after the beginning, these characters
+ * alone, and at least one. It serves riskscreen.util.text, where patterns are slow. */
 static int core_made_of(lua_State *L) {
     size_t length;
     const char *characters = luaL_checklstring(L, 1, &length);
+    luaL_checktype(L, 2, LUA_TSTRING);
     bool *is_character = lua_newuserdata(L, UCHAR_MAX + 1);
     memset(is_character, 0, UCHAR_MAX + 1);
     for (size_t i = 0; i < length; i++) {
         is_character[(unsigned char)characters[i]] = true;
     }
-    lua_pushcclosure(L, is_made, 1);
+    lua_pushvalue(L, 2);
+    lua_pushcclosure(L, is_made, 2);
     return 1;
 }
 

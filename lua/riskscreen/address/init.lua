@@ -18,8 +18,7 @@ local ZERO, SMALL_X, LARGE_X, THREE, FOUR = byte "0", byte "x", byte "X", byte "
 local EVM = formats.eth
 local EVM_LENGTH = 42 -- bytes
 
-local is_hexadecimal = text.made_of "0-9a-fA-F"
-local is_lower_hexadecimal = text.made_of "0-9a-f"
+local is_lower_hexadecimal = text.made_of("0-9a-f", "0x")
 
 -- Two names of one chain; an answer may have either.
 local aliases = { ethereum = "eth" }
@@ -68,12 +67,6 @@ local function begins_like_hexadecimal(address)
   return first == ZERO and (second == SMALL_X or second == LARGE_X)
 end
 
--- Whether a text is an EVM address in lower case: it is canonical, and has no checksum. Nearly every address is one.
-local function is_canonical_evm(address)
-  local first, second = byte(address, 1, 2)
-  return first == ZERO and second == SMALL_X and #address == EVM_LENGTH and is_lower_hexadecimal(address, 3)
-end
-
 -- How texts begin that have another canonical spelling, and the format that knows it. `3…` is old on Litecoin only.
 local by_prefix = { BC1 = formats.btc, LTC = formats.ltc, io1 = formats.iotex, IO1 = formats.iotex }
 
@@ -97,7 +90,7 @@ end
 ---@return boolean is_hexadecimal
 function M.normalize(address, network)
   text.expect("address", address, "string")
-  if begins_like_hexadecimal(address) and is_hexadecimal(address, 3) then
+  if begins_like_hexadecimal(address) and is_lower_hexadecimal(lower(address)) then
     return lower(address), true
   end
   local format = rewriting_format(address, network)
@@ -249,7 +242,14 @@ function M.validate(address, network, level, added)
   network = like or network
   local format = formats[network or false]
   local memory = memories[level == nil and "checksum" or level]
-  if memory and format == EVM and type(address) == "string" and is_canonical_evm(address) then
+  -- Nearly every address is a 0x text in lower case: it is canonical, and has no checksum.
+  if
+    memory
+    and format == EVM
+    and type(address) == "string"
+    and #address == EVM_LENGTH
+    and is_lower_hexadecimal(address)
+  then
     return address
   end
   if not memory and level ~= false then

@@ -113,13 +113,14 @@ function M.trim(text)
   return text:find "%S" and text:match "^%s*(.*%S)" or ""
 end
 
----A function that checks whether a text, from a position on, has characters of a class and no others.
+---A function that checks whether a text has characters of a class and no others, after its beginning.
 ---@param class string letters, digits and ranges of them, as in the brackets of a pattern
----@return fun(text: string, from?: integer): boolean
-function M.made_of(class)
-  local pattern = "^[" .. class .. "]+$"
-  return function(text, from)
-    return text:find(pattern, from) ~= nil
+---@param beginning? string letters and digits
+---@return fun(text: string): boolean
+function M.made_of(class, beginning)
+  local pattern = "^" .. (beginning or "") .. "[" .. class .. "]+$"
+  return function(text)
+    return text:find(pattern) ~= nil
   end
 end
 
@@ -138,17 +139,18 @@ if ffi then
   ffi.cdef "size_t strspn(const char *text, const char *accepted);"
   local C, cast = ffi.C, ffi.cast
 
-  function M.made_of(class)
-    local accepted = class:gsub("(.)%-(.)", characters_between)
-    return function(text, from)
-      local before = (from or 1) - 1
+  function M.made_of(class, beginning)
+    local accepted, before = class:gsub("(.)%-(.)", characters_between), #(beginning or "")
+    return function(text)
       local left = #text - before
-      return left > 0 and C.strspn(cast("const char *", text) + before, accepted) == left
+      return left > 0
+        and (before == 0 or text:sub(1, before) == beginning)
+        and C.strspn(cast("const char *", text) + before, accepted) == left
     end
   end
 elseif core then
-  function M.made_of(class)
-    return core.made_of((class:gsub("(.)%-(.)", characters_between)))
+  function M.made_of(class, beginning)
+    return core.made_of(class:gsub("(.)%-(.)", characters_between), beginning or "")
   end
 end
 

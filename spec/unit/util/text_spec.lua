@@ -118,14 +118,15 @@ describe("a check of a text's characters", function()
 
   it("refuses a text without characters", function()
     assert.is_false(is_made "")
-    assert.is_false(is_made("a", 2))
-    assert.is_false(is_made("a", 9))
+    assert.is_false(text.made_of("a", "0x") "0x")
   end)
 
-  it("may begin at a later position", function()
-    assert.is_true(is_made("0xab", 3))
-    assert.is_false(is_made("0xab", 2))
-    assert.is_false(is_made("0xad", 3))
+  it("may want a beginning", function()
+    local is_number = text.made_of("a-c", "0x")
+    assert.is_true(is_number "0xab")
+    for _, other in ipairs { "0xad", "0Xab", "xab", "ab", "0", "0x0xab", "", "\0000xab" } do
+      assert.is_false(is_number(other), other)
+    end
   end)
 end)
 
