@@ -12,7 +12,7 @@ local validate = require "riskscreen.interface.validate"
 ---@field state riskscreen.State
 ---@field name string of the operation, for errors and hooks
 ---@field label string the name in the statistics
----@field counts? riskscreen.OperationCounts its statistics, once it was called
+---@field counts riskscreen.OperationCounts its statistics
 ---@field operation? riskscreen.Operation absent for a request that no operation describes
 ---@field attempt fun(call: riskscreen.Call, at: number, timeout: number): any, any, boolean|nil
 ---@field level "checksum"|"format"|false how addresses are checked, unless the call says it
@@ -63,7 +63,7 @@ end
 -- Makes a call. Nearly every one ends with its first request.
 local function run(route, built, target, parameters)
   local state = route.state
-  local stats, budget, runtime = state.stats, state.budget, state.runtime
+  local counts, budget, runtime = route.counts, state.budget, state.runtime
   local started = runtime.now()
   local call = {
     route = route,
@@ -77,8 +77,7 @@ local function run(route, built, target, parameters)
     permit = false,
     abandon = abandon,
   }
-  route.counts = route.counts or stats:of(route.label)
-  stats:begin(call, route.counts)
+  state.stats:begin(call, counts)
   if budget.left < budget.reserve then
     budget:earn()
   end
@@ -94,7 +93,7 @@ local function run(route, built, target, parameters)
   if value == nil then
     return fail(call, other)
   elseif call.is_open then
-    stats:finish(call, route.counts, "succeeded", runtime.now() - started)
+    state.stats:finish(call, counts, "succeeded", runtime.now() - started)
   end
   return value, other
 end
@@ -114,7 +113,7 @@ local M = {
 -- Adds to a route the part that all routes of a client have. Without a limit, a circuit breaker and hedges an attempt
 -- is one request.
 local function complete(route, state, name, label)
-  route.state, route.name, route.label = state, name, label
+  route.state, route.name, route.label, route.counts = state, name, label, state.stats:of(label)
   route.attempt = (state.limiter or state.breaker or state.hedge) and attempts.attempt or send.send
   return route
 end
@@ -136,6 +135,30 @@ local function unsent(state, err, name)
   return nil, err
 end
 
+local function check(route, parameters, options)
+  local state, level = route.state, options.address_check
+  if level == nil then
+    level = route.level
+  end
+  local checked, err = validate.parameters(route.operation, parameters, level, state.settings.extend)
+  if not checked then
+    return unsent(state, err, route.name)
+  end
+  return checked
+end
+
+local function make(route, parameters, options)
+  local state = route.state
+  if not state.transport or state.runtime.refusal() or not route.method then
+    return unsent(state, states.refusal(state) or request.unpublished(route.operation), route.name)
+  end
+  local built, target = request.build(route, parameters, options)
+  if not built then
+    return unsent(state, target, route.name)
+  end
+  return run(route, built, target, parameters)
+end
+
 ---Checks an operation's parameters as a call does.
 ---@param state riskscreen.State
 ---@param operation riskscreen.Operation
@@ -144,15 +167,7 @@ end
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
 function M.check(state, operation, parameters, options)
-  local route, level = state.routes[operation] or new_route(state, operation), options.address_check
-  if level == nil then
-    level = route.level
-  end
-  local checked, err = validate.parameters(operation, parameters, level, state.settings.extend)
-  if not checked then
-    return unsent(state, err, route.name)
-  end
-  return checked
+  return check(state.routes[operation] or new_route(state, operation), parameters, options)
 end
 
 ---Makes a call whose parameters are checked.
@@ -164,15 +179,7 @@ end
 ---@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response but the answer's
 ---body
 function M.make(state, operation, parameters, options)
-  local route = state.routes[operation] or new_route(state, operation)
-  if not state.transport or state.runtime.refusal() or not route.method then
-    return unsent(state, states.refusal(state) or request.unpublished(operation), route.name)
-  end
-  local built, target = request.build(route, parameters, options)
-  if not built then
-    return unsent(state, target, route.name)
-  end
-  return run(route, built, target, parameters)
+  return make(state.routes[operation] or new_route(state, operation), parameters, options)
 end
 
 ---Makes a call.
@@ -183,11 +190,12 @@ end
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function M.perform(state, operation, parameters, options)
-  local checked, err = M.check(state, operation, parameters, options)
+  local route = state.routes[operation] or new_route(state, operation)
+  local checked, err = check(route, parameters, options)
   if not checked then
     return nil, err
   end
-  return M.make(state, operation, checked, options)
+  return make(route, checked, options)
 end
 
 ---Sends a request that no operation describes.

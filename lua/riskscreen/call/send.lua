@@ -163,8 +163,7 @@ function M.send(call, at, timeout, hedged, fresh)
     return without_reply(call, failure, at, timeout, hedged, fresh)
   end
   local body, value, other = reply.body, response.interpret(route.reader, call.parameters, reply, state.context)
-  local is_first = at == call.started and call.requests == 1 and not call.attempt_started
-  if value ~= nil and is_first and hedged == nil then
+  if value ~= nil and at == call.started and call.requests == 1 and hedged == nil then
     stats:succeed_directly(call, route.counts, body and #body or 0, answered - at)
   else
     stats:answered(reply.status, body and #body or 0, answered - at)

@@ -252,7 +252,7 @@ function Stats:snapshot()
     calls:include(latency)
     requests:include(counts.direct)
     own.succeeded, own.latency = own.succeeded + direct, histogram_snapshot(latency)
-    result.operations[name] = own
+    result.operations[name] = counts.calls > 0 and own or nil
     result.statuses[200] = direct > 0 and (result.statuses[200] or 0) + direct or result.statuses[200]
     for _, counter in ipairs(counters) do
       if counter.by_operation then

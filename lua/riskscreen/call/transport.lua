@@ -1,13 +1,6 @@
 -- An operator's transport behind the interface of the library's own ones.
 local requests = require "riskscreen.interface.request"
 
-local function is_reply(value)
-  return type(value) == "table"
-    and type(value.status) == "number"
-    and type(value.headers) == "table"
-    and (value.body == nil or type(value.body) == "string")
-end
-
 local PLAIN_HEADERS = requests.PLAIN_HEADERS
 
 ---@param ask fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil the operator's
@@ -31,13 +24,19 @@ return function(ask, protected)
       timeout = timeout,
       connect_timeout = connect_timeout,
       replay = request.replay,
+      body = request.body,
+      fresh = fresh,
     }
-    own.body, own.fresh = request.body, fresh
     local ok, reply, failure = protected(ask, own)
     if not ok then
       local message = "the transport raised an error: " .. tostring(reply):match "^[^\n]*"
       return nil, { kind = "protocol", message = message, raised = reply }
-    elseif is_reply(reply) then
+    elseif
+      type(reply) == "table"
+      and type(reply.status) == "number"
+      and type(reply.headers) == "table"
+      and (reply.body == nil or type(reply.body) == "string")
+    then
       return reply
     end
     return nil, failure

@@ -26,7 +26,11 @@ for name, values in pairs(enums) do
   sets[name] = tables.set(values)
 end
 
-local M = { values = enums }
+local M = {
+  values = enums,
+  ---@type table<string, table<string, true>> the same values as sets
+  sets = sets,
+}
 
 ---Whether a value belongs to an enumeration.
 ---@param name string the enumeration's name, a key of `values`

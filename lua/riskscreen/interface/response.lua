@@ -262,12 +262,15 @@ end
 
 -- The payload in its final form, or nil and a message. Its shape is good, and its records must repeat the parameters.
 local function settle(reader, parameters, data)
-  local operation, message = reader.operation, nil
-  local names = operation.repeats
-  if names and operation.data.type ~= "array" then
+  local operation, names, message = reader.operation, reader.repeats, nil
+  if names then
     message = differs(names, parameters, data, "data", reader.extend)
-    return not message and data or nil, message
+    if message then
+      return nil, message
+    end
+    return data
   end
+  names = operation.repeats
   for index, record in ipairs(names and data or NONE) do
     message = message or differs(names, parameters, record, "data[" .. index .. "]", reader.extend)
   end
@@ -376,6 +379,7 @@ end
 ---@field operation? riskscreen.Operation
 ---@field extend? table the client's option
 ---@field envelope? table[] the members of the answer beside its payload
+---@field repeats? string[] the parameters that its one record repeats
 ---@field read? fun(body: string): any, table|nil
 ---@field decoder riskscreen.json.Decoder
 
@@ -390,6 +394,7 @@ function M.reader(operation, envelope, extend, decoders)
     operation = operation,
     extend = extend,
     envelope = members,
+    repeats = operation.data and operation.data.type ~= "array" and operation.repeats or nil,
     read = quick_reader(operation, members, decoders.dropping),
     decoder = operation.keeps_null and decoders.keeping or decoders.dropping,
   }

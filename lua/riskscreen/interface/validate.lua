@@ -249,11 +249,11 @@ end
 -- `./dev bench layers` this shortcut saves a tenth of a call on Lua 5.4 and a fifth on LuaJIT.
 local function plain_lookup(networks, parameters, level)
   local address, network = parameters.address, parameters.network
-  if type(address) ~= "string" or not enums.has(networks, network) then
+  if not networks[network] or type(address) ~= "string" or getmetatable(parameters) ~= nil then
     return nil
   end
   local second = next(parameters, (next(parameters)))
-  if next(parameters, second) ~= nil or getmetatable(parameters) ~= nil then
+  if next(parameters, second) ~= nil then
     return nil
   elseif level then
     return addresses.validate(address, network, level) and { address = address, network = network }
@@ -269,7 +269,7 @@ end
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
 function M.parameters(operation, parameters, level, extend)
-  local lookup = operation.lookup and plain_lookup(operation.lookup, parameters, level)
+  local lookup = operation.lookup and plain_lookup(enums.sets[operation.lookup], parameters, level)
   if lookup then
     return lookup
   end
