@@ -1,7 +1,7 @@
 -- User-space instructions of lookups on Lua 5.4, counted by valgrind. Unlike times they repeat on a busy machine.
 
 local FEW, MANY = 300, 3000 -- lookups of two runs, whose difference is without their start and their end
-local COMMAND = "LUA_PATH='lua/?.lua;lua/?/init.lua;;' LUA_CPATH='build/5.4/?.so;;' "
+local COMMAND = "LUA_PATH='lua/?.lua;lua/?/init.lua;;' LUA_CPATH=\"$PWD/build/5.4/?.so;;\" "
   .. "valgrind --tool=callgrind --callgrind-out-file=/dev/null lua5.4 bench/support/ways.lua '%s' %d %d 2>&1"
 
 local M = {
