@@ -323,12 +323,17 @@ return function(runtime)
       ensure_waiting "await"
     end
     if not self.done then
-      local blocks = runtime.current() and 0 or 1
-      self.blocked = self.blocked + blocks
-      wait_for(self.waiters, function()
+      local function is_done()
         return self.done
-      end, timeout)
-      self.blocked = self.blocked - blocks
+      end
+      if runtime.current() then
+        wait_for(self.waiters, is_done, timeout)
+      else
+        self.blocked = self.blocked + 1
+        local ok, failure = M.pcall(wait_for, self.waiters, is_done, timeout)
+        self.blocked = self.blocked - 1
+        M.raise_failure(ok, failure)
+      end
     end
     if not self.done then
       return nil, errors.new("timeout", ("the task did not end within %g s"):format(timeout))

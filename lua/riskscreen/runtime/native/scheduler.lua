@@ -323,29 +323,34 @@ end
 
 -- Waits outside of tasks. Other tasks go on meanwhile. A wait for an operation inside a running step resumes no tasks,
 -- so that the stack does not grow.
-local function block(done, subject, timeout, resuming)
-  local expired = false
+local function block(done, subject, resuming)
   local this = the_loop() -- in a forked child `done` may change
-  local timer = timeout and runtime.timer(timeout, function()
-    expired = true
-  end)
-  if resuming and nesting >= MAX_NESTING then
-    error("too many tasks wait inside each other, in coroutines or iterators that cannot yield", 0)
-  end
-  while not (expired or done(subject)) do
+  while not done(subject) do
     if nothing_under_way(this) then
       error("this wait can never end: every task waits and nothing is under way", 0)
     end
     step(this, nil, resuming or nesting == 0)
     this = the_loop()
   end
-  if timer then
-    timer:cancel()
-  end
 end
 
 function runtime.block_until(done, timeout)
-  block(done, nil, timeout, true)
+  if nesting >= MAX_NESTING then
+    error("too many tasks wait inside each other, in coroutines or iterators that cannot yield", 0)
+  end
+  local expired = false
+  local timer = timeout and runtime.timer(timeout, function()
+    expired = true
+  end)
+  local ok, failure = pcall(block, function()
+    return expired or done()
+  end, nil, true)
+  if timer then
+    timer:cancel()
+  end
+  if not ok then
+    error(failure, 0)
+  end
 end
 
 tasks = task(runtime)
@@ -368,7 +373,7 @@ function M.await(transfer, with_head)
     awaited[transfer % PLACES] = me
     tasks.pause(me, cancel, transfer)
   else
-    local ok, failure = pcall(block, is_done, transfer, nil, false)
+    local ok, failure = pcall(block, is_done, transfer, false)
     if not ok then
       cancel(transfer) -- the loop would keep it
       error(failure, 0)

@@ -112,6 +112,18 @@ describe("a call in a task", function()
     assert.equal(0, scheduler.loop():stats().transfers)
   end)
 
+  it("leaves no timer behind where an attached object ends a timed wait with an error", function()
+    local before, signal = scheduler.loop():stats().timers, native.tasks.signal()
+    local object = stepped(function()
+      error("a bug", 0)
+    end)
+    native.attach(object)
+    local ok, message = pcall(signal.wait, signal, 30)
+    native.detach(object)
+    assert.same({ false, "a bug" }, { ok, message })
+    assert.equal(before, scheduler.loop():stats().timers)
+  end)
+
   it("that is cancelled between its answer and its next step leaves no transfer behind", function()
     local before = leftovers.count().handles
     local function cancel_late()
