@@ -11,7 +11,6 @@ local ROUNDS = 24
 
 ---@class riskscreen.Hmac with one key
 ---@field code fun(self, ...: string): string of texts in a row
----@field ends fun(self, sealed: string, before: string, after: string): boolean whether a text ends with its code
 
 ---@class riskscreen.Digest
 ---@field sha256 fun(text: string): string the 32 bytes of a text's SHA-256
@@ -123,13 +122,11 @@ function M.hmac(key)
   key = #key > BLOCK and M.sha256(key) or key
   key = key .. ("\0"):rep(BLOCK - #key)
   local inner, outer = xor_bytes(key, 0x36), xor_bytes(key, 0x5c)
-  local function code(_, ...)
-    return M.sha256(outer .. M.sha256(inner .. table.concat { ... }))
-  end
-  local function ends(_, sealed, before, after)
-    return M.equal(code(nil, before .. sealed:sub(1, -SIZE - 1) .. after), sealed:sub(-SIZE))
-  end
-  return { code = code, ends = ends }
+  return {
+    code = function(_, ...)
+      return M.sha256(outer .. M.sha256(inner .. table.concat { ... }))
+    end,
+  }
 end
 
 return M

@@ -59,7 +59,7 @@ end
 function Verdicts:decode(key, sealed, now, offset)
   if type(sealed) ~= "string" or #sealed < SHORTEST or #sealed > LONGEST or sub(sealed, 1, 1) ~= VERSION then
     return nil, "malformed"
-  elseif not self.seal:holds(key, sealed) then
+  elseif not self.seal:open(key, sealed) then
     return nil, "forged"
   end
   local at, valid_until = number_in(sealed, AT, VALID_AT - 1), number_in(sealed, VALID_AT, PURGE_AT - 1)

@@ -23,7 +23,13 @@ describe("a seal", function()
 
   it("holds for no other text, label, purpose or key", function()
     local sealed = own:close("label", "text")
-    assert.is_nil(own:open("label", "text"))
+    for _, other_text in ipairs { "text", "", ("x"):rep(31), ("x"):rep(32) } do
+      assert.is_nil(own:open("label", other_text))
+    end
+    for index = 1, #sealed do
+      local changed = string.char((sealed:byte(index) + 1) % 256)
+      assert.is_nil(own:open("label", sealed:sub(1, index - 1) .. changed .. sealed:sub(index + 1)))
+    end
     assert.is_nil(own:open("label", "u" .. sealed:sub(2)))
     assert.is_nil(own:open("abel", "l" .. sealed))
     assert.is_nil(own:open("label2", sealed))
