@@ -10,7 +10,7 @@
 
 #define WAIT_MAX_MS      3600000       /* longest wait of the poller; the loop then waits again */
 #define LOOK_AGAIN       RSC_NS_PER_MS /* a response without a request comes seldom, and may as well come just after this */
-#define CONNECTIONS_KEPT 64            /* minimum of idle connections to keep, unless the option says otherwise */
+#define CONNECTIONS_KEPT 64            /* minimum of idle connections to keep */
 
 /* libcurl's callbacks */
 
@@ -55,11 +55,10 @@ static int open_multi(struct rsc_loop *loop, struct rsc_error *error) {
     return RSC_OK;
 }
 
-int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error *error) {
+int rsc_loop_open(struct rsc_loop *loop, struct rsc_error *error) {
     loop->opened = true;
     loop->forks = rsc_process_current();
     loop->curl_due = RSC_NEVER;
-    loop->connections = max_connections;
     rsc_link_init(&loop->origins);
     rsc_link_init(&loop->finished);
     rsc_link_init(&loop->failing);
@@ -80,12 +79,6 @@ static void forget(struct rsc_loop *loop) {
             struct rsc_handle *handle = RSC_CONTAINER(j, struct rsc_handle, handles);
             handle->easy = NULL;
             handle->shard->cache = NULL;
-        }
-    }
-    for (size_t i = 0; i < loop->places.count; i++) {
-        struct rsc_operation *operation = loop->places.table[i].operation;
-        if (operation != NULL && operation->kind == RSC_WATCH) {
-            ((struct rsc_watch *)operation)->duplicate = false;
         }
     }
     loop->multi = NULL;
@@ -124,13 +117,8 @@ void rsc_loop_close(struct rsc_loop *loop) {
 
 void rsc_loop_adjust(struct rsc_loop *loop, long concurrency) {
     loop->total_concurrency += concurrency;
-    long kept = loop->connections;
-    if (kept == 0) {
-        kept = loop->total_concurrency > CONNECTIONS_KEPT ? loop->total_concurrency : CONNECTIONS_KEPT;
-    }
-    if (kept > RSC_CONNECTIONS_MAX) {
-        kept = RSC_CONNECTIONS_MAX;
-    }
+    long kept = loop->total_concurrency > CONNECTIONS_KEPT ? loop->total_concurrency : CONNECTIONS_KEPT;
+    kept = kept < RSC_CONNECTIONS_MAX ? kept : RSC_CONNECTIONS_MAX;
     if (loop->multi != NULL) {
         curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, kept);
     }

@@ -43,7 +43,6 @@ struct rsc_loop {
     uint64_t turn;      /* number of calls of curl_multi_socket_action */
     uint64_t looked_at; /* when it last asked the poller which descriptors are ready */
 
-    long connections;       /* idle connections to keep; 0 derives it from total_concurrency */
     long total_concurrency; /* sum over the origins */
 
     bool opened, closed;
@@ -58,7 +57,7 @@ static inline bool rsc_loop_inherited(const struct rsc_loop *loop) {
 }
 
 /* Opens a loop in zeroed memory. On a failure closes it and sets the error. */
-int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error *error);
+int rsc_loop_open(struct rsc_loop *loop, struct rsc_error *error);
 
 /* Closes the loop and its origins, and cancels every operation. Idempotent. */
 void rsc_loop_close(struct rsc_loop *loop);

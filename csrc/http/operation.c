@@ -1,9 +1,6 @@
 #include "http/operation.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "http/failure.h"
 #include "http/transfer.h"
@@ -93,14 +90,6 @@ int64_t rsc_operation_next(struct rsc_loop *loop) {
     return number;
 }
 
-static void end_watch(struct rsc_watch *watch) {
-    rsc_poller_remove(&watch->operation.loop->poller, watch->fd);
-    if (watch->duplicate) {
-        (void)close(watch->fd);
-    }
-    watch->operation.loop->watch_count--;
-}
-
 void rsc_operation_cancel(struct rsc_operation *operation) {
     struct rsc_loop *loop = operation->loop;
     bool was_under_way = operation->kind == RSC_TRANSFER && operation->state <= RSC_ACTIVE;
@@ -108,7 +97,8 @@ void rsc_operation_cancel(struct rsc_operation *operation) {
         unfinish(operation);
     }
     if (operation->kind == RSC_WATCH) {
-        end_watch((struct rsc_watch *)operation);
+        rsc_poller_remove(&loop->poller, ((struct rsc_watch *)operation)->fd);
+        loop->watch_count--;
     } else if (operation->kind == RSC_TRANSFER) {
         rsc_transfer_end((struct rsc_transfer *)operation);
     } else if (operation->state == RSC_ACTIVE) {
@@ -138,36 +128,18 @@ struct rsc_operation *rsc_timer_start(struct rsc_loop *loop, uint64_t delay) {
     return timer;
 }
 
-/* A poller accepts a descriptor only once, so a second watch needs a duplicate. */
-static int begin_watch(struct rsc_watch *watch, int fd, uint32_t events, struct rsc_error *error) {
-    struct rsc_poller *poller = &watch->operation.loop->poller;
-    uint64_t tag = (uint64_t)(uintptr_t)watch;
-    watch->fd = fd;
-    if (rsc_poller_add(poller, fd, events, tag) == 0) {
-        return RSC_OK;
-    }
-    if (errno != EEXIST) {
-        return rsc_system_error(error, "the descriptor cannot be watched");
-    }
-    watch->duplicate = true;
-    watch->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (watch->fd >= 0 && rsc_poller_add(poller, watch->fd, events, tag) == 0) {
-        return RSC_OK;
-    }
-    int status = rsc_system_error(error, "the descriptor cannot be watched twice");
-    (void)close(watch->fd);
-    return status;
-}
-
 struct rsc_operation *rsc_watch_start(struct rsc_loop *loop, int fd, uint32_t events, struct rsc_error *error) {
     struct rsc_watch *watch = rsc_operation_new(loop, RSC_WATCH, sizeof *watch);
     if (watch == NULL) {
         (void)rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory");
-    } else if (begin_watch(watch, fd, events, error) == RSC_OK) {
-        loop->watch_count++;
-        return &watch->operation;
-    } else {
-        release(&watch->operation);
+        return NULL;
     }
-    return NULL;
+    watch->fd = fd;
+    if (rsc_poller_add(&loop->poller, fd, events, (uint64_t)(uintptr_t)watch) != 0) {
+        (void)rsc_system_error(error, "the descriptor cannot be watched");
+        release(&watch->operation);
+        return NULL;
+    }
+    loop->watch_count++;
+    return &watch->operation;
 }

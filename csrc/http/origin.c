@@ -66,7 +66,7 @@ static int open_origin(struct rsc_origin *origin, struct rsc_loop *loop, const s
         origin->proxied = options->proxy != NULL;
         origin->direct = !origin->tls && !origin->proxied;
         origin->http_1 = rsc_curl_http_version(origin, options) == CURL_HTTP_VERSION_1_1;
-        bool sharded = origin->http_1 && loop->connections == 0 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
+        bool sharded = origin->http_1 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
         origin->shard_handles = sharded ? RSC_SHARD_HANDLES : SIZE_MAX;
         status = rsc_curl_options_set(origin, options, error);
     }

@@ -42,7 +42,7 @@ struct rsc_origin_options {
 #define RSC_SHARD_HANDLES  32                            /* handles of a shard with its own connections */
 #define RSC_SHARD_IDLE_MAX (UINT64_C(60) * RSC_NS_PER_S) /* ns that a shard is kept without a transfer */
 
-/* A part of an origin's pool. Its handles share a cache of connections, unless max_connections of the loop is set, the
+/* A part of an origin's pool. Its handles share a cache of connections, unless the
  * connections can be multiplexed or libcurl is older than RSC_LIBCURL_FINDS_SHARED. For each request libcurl passes
  * over all connections of a cache, twice: a thousand in one cache cost more than the request. */
 struct rsc_shard {

@@ -188,8 +188,7 @@ void rsc_transfer_launch(struct rsc_transfer *transfer) {
     }
     fail(transfer, RSC_NETWORK, RSC_PHASE_QUEUE, "the request to %s could not be started (%s)", origin->name,
          curl_easy_strerror(code == CURLE_OK ? CURLE_OUT_OF_MEMORY : code));
-    detach(transfer);
-    rsc_operation_finish(&transfer->operation);
+    finish(transfer);
 }
 
 int rsc_transfer_send(struct rsc_origin *origin, const struct rsc_request *request, struct rsc_transfer **made) {

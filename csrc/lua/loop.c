@@ -25,18 +25,11 @@ struct rsc_loop *rsc_lua_check_loop(lua_State *L) {
     return loop;
 }
 
-/* core.loop(options) */
+/* core.loop() */
 static int loop_new(lua_State *L) {
-    struct {
-        int64_t max_connections;
-    } values = {0};
-    static const struct rsc_option options[] = {
-        {"max_connections", RSC_OPTION_COUNT, 0, 1, RSC_CONNECTIONS_MAX, NULL},
-    };
     struct rsc_error error;
-    rsc_options_read(L, 1, "loop", options, sizeof options / sizeof *options, &values);
     struct rsc_loop *loop = rsc_lua_new_object(L, sizeof *loop, RSC_LOOP_TYPE);
-    if (rsc_loop_open(loop, (long)values.max_connections, &error) != RSC_OK) {
+    if (rsc_loop_open(loop, &error) != RSC_OK) {
         return rsc_lua_raise(L, &error);
     }
     return 1;

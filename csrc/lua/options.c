@@ -1,71 +1,12 @@
 #include "lua/options.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define NUMBER_SIZE 32 /* bytes of a number in a message, with the NUL */
-
-static void format_number(double number, char *text) {
-    (void)snprintf(text, NUMBER_SIZE, "%.14g", number);
-}
-
-/* Pushes the valid values of an option, for messages. */
-static void push_requirement(lua_State *L, const struct rsc_option *option) {
-    char least[NUMBER_SIZE];
-    char most[NUMBER_SIZE];
-    format_number(option->least, least);
-    format_number(option->most, most);
-    switch (option->type) {
-    case RSC_OPTION_TEXT:
-        if (option->most > 0) {
-            lua_pushfstring(L, "a string of %s to %s bytes without NUL", least, most);
-        } else {
-            lua_pushliteral(L, "a string without NUL bytes");
-        }
-        break;
-    case RSC_OPTION_FLAG:
-        lua_pushliteral(L, "true or false");
-        break;
-    case RSC_OPTION_COUNT:
-        lua_pushfstring(L, "an integer from %s to %s", least, most);
-        break;
-    case RSC_OPTION_SECONDS:
-        lua_pushfstring(L, "a number of seconds from %s to %s", least, most);
-        break;
-    case RSC_OPTION_CHOICE:
-        lua_pushfstring(L, "one of '%s'", option->choices[0]);
-        for (int i = 1; option->choices[i] != NULL; i++) {
-            lua_pushfstring(L, "%s, '%s'", lua_tostring(L, -1), option->choices[i]);
-            lua_remove(L, -2);
-        }
-        break;
-    }
-}
-
-static int refuse_value(lua_State *L, const struct rsc_option *option) {
-    char number[NUMBER_SIZE];
-    int value = lua_gettop(L);
-    push_requirement(L, option);
-    const char *requirement = lua_tostring(L, -1);
-    if (lua_type(L, value) == LUA_TNUMBER) {
-        format_number(lua_tonumber(L, value), number);
-        return luaL_error(L, "%s must be %s (got %s)", option->name, requirement, number);
-    }
-    if (option->type == RSC_OPTION_CHOICE && lua_type(L, value) == LUA_TSTRING) {
-        return luaL_error(L, "%s must be %s (got '%s')", option->name, requirement, lua_tostring(L, value));
-    }
-    return luaL_error(L, "%s must be %s (got %s)", option->name, requirement, luaL_typename(L, value));
-}
-
-static int refuse_name(lua_State *L, const char *kind, const char *name, const struct rsc_option *options,
-                       size_t count) {
-    lua_pushstring(L, options[0].name);
-    for (size_t i = 1; i < count; i++) {
-        lua_pushfstring(L, "%s, %s", lua_tostring(L, -1), options[i].name);
-        lua_remove(L, -2);
-    }
-    return luaL_error(L, "unknown %s option '%s' (known: %s)", kind, name, lua_tostring(L, -1));
-}
+static const char *const requirements[] = {
+    [RSC_OPTION_TEXT] = "a string of a valid length", [RSC_OPTION_FLAG] = "true or false",
+    [RSC_OPTION_COUNT] = "an integer in its range",   [RSC_OPTION_SECONDS] = "a number of seconds in its range",
+    [RSC_OPTION_CHOICE] = "one of its choices",
+};
 
 /* The functions below read the value at the top of the stack and return whether it is valid. */
 
@@ -137,10 +78,10 @@ void rsc_options_read(lua_State *L, int index, const char *kind, const struct rs
             i++;
         }
         if (i == count) {
-            refuse_name(L, kind, name, options, count);
+            luaL_error(L, "unknown %s option '%s'", kind, name);
         }
         if (!read_value(L, &options[i], target)) {
-            refuse_value(L, &options[i]);
+            luaL_error(L, "%s must be %s (got a %s)", name, requirements[options[i].type], luaL_typename(L, -1));
         }
     }
 }

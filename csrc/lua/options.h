@@ -1,7 +1,8 @@
 /* Reads a Lua table of options into a C struct, as a table of options describes it.
  *
- * An unknown name, a wrong type or a value out of range raises an error. It names the option and its valid values.
- * Strings may be secret, so messages show a string only where the option has a fixed set of choices. */
+ * An unknown name, a wrong type or a value out of range raises an error that names the option. The library's own
+ * options (lua/riskscreen/options) have messages with the valid values. Strings may be secret, so no message shows one.
+ */
 #ifndef RSC_LUA_OPTIONS_H
 #define RSC_LUA_OPTIONS_H
 

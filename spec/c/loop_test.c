@@ -29,7 +29,7 @@ static void test_fork(void) {
     struct rsc_error error;
     int ends[2], status = -1;
     memset(&loop, 0, sizeof loop);
-    CHECK(pipe(ends) == 0 && rsc_loop_open(&loop, 0, &error) == RSC_OK, "no loop");
+    CHECK(pipe(ends) == 0 && rsc_loop_open(&loop, &error) == RSC_OK, "no loop");
     struct rsc_operation *watch = rsc_watch_start(&loop, ends[0], RSC_READABLE, &error);
     CHECK(watch != NULL, "%s", error.message);
     int64_t number = watch->number;
@@ -41,7 +41,7 @@ static void test_fork(void) {
         CHECK(rsc_operation_find(&loop, number) == NULL, "the watch is left in a closed loop");
         struct rsc_loop own;
         memset(&own, 0, sizeof own);
-        CHECK(rsc_loop_open(&own, 0, &error) == RSC_OK && !rsc_loop_inherited(&own), "the child has no loop");
+        CHECK(rsc_loop_open(&own, &error) == RSC_OK && !rsc_loop_inherited(&own), "the child has no loop");
         watch = rsc_watch_start(&own, ends[0], RSC_READABLE, &error);
         CHECK(watch != NULL && watch->number != number, "the child's watch has the number of its parent's");
         rsc_loop_close(&own);
@@ -60,7 +60,7 @@ int main(void) {
     struct rsc_loop loop;
     struct rsc_error error;
     memset(&loop, 0, sizeof loop);
-    CHECK(rsc_loop_open(&loop, 0, &error) == RSC_OK, "%s", error.message);
+    CHECK(rsc_loop_open(&loop, &error) == RSC_OK, "%s", error.message);
     struct rsc_operation *timer = rsc_timer_start(&loop, UINT64_C(3600) * 1000000000);
     CHECK(timer != NULL, "no timer");
     int64_t number = timer->number;

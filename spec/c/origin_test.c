@@ -44,7 +44,7 @@ int main(void) {
     static struct rsc_loop loop;
     struct rsc_error error;
     struct rsc_origin_options options = {.base_url = listen_somewhere(), .concurrency = BURST, .max_headers = 1024};
-    CHECK(rsc_loop_open(&loop, 0, &error) == RSC_OK, "%s", error.message);
+    CHECK(rsc_loop_open(&loop, &error) == RSC_OK, "%s", error.message);
     struct rsc_origin *origin = rsc_origin_new(&loop, &options, &error);
     CHECK(origin != NULL, "%s", error.message);
     run(origin, BURST);

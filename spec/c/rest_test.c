@@ -131,7 +131,7 @@ static void with_server(void *serve_it(void *), const struct sockaddr *place, so
                                          .max_body = 5000,
                                          .max_headers = 1000,
                                          .unix_socket = local ? address.sun_path : NULL};
-    CHECK(rsc_loop_open(&loop, 0, &error) == RSC_OK, "%s", error.message);
+    CHECK(rsc_loop_open(&loop, &error) == RSC_OK, "%s", error.message);
     struct rsc_origin *origin = rsc_origin_new(&loop, &options, &error);
     CHECK(origin != NULL, "%s", error.message);
     test(&loop, origin, go_on[1]);

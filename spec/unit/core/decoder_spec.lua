@@ -355,14 +355,11 @@ describe("a decoder's options", function()
   end
 
   it("are refused by name when unknown", function()
-    assert.equal(
-      "unknown decoder option 'depth' (known: null, duplicates, max_depth, max_size, max_values)",
-      refusal({ depth = 1 })
-    )
+    assert.equal("unknown decoder option 'depth'", refusal({ depth = 1 }))
   end)
 
   it("are refused outside their range", function()
-    assert.is_truthy(refusal({ max_depth = 0 }):find("max_depth must be an integer from 1 to", 1, true))
+    assert.is_truthy(refusal({ max_depth = 0 }):find("max_depth must be an integer in its range", 1, true))
     assert.is_truthy(refusal({ max_size = -1 }):find("max_size", 1, true))
     assert.is_truthy(refusal({ max_values = 1.5 }):find("max_values", 1, true))
     assert.is_truthy(refusal({ max_values = 0 / 0 }):find("max_values", 1, true))
@@ -371,10 +368,10 @@ describe("a decoder's options", function()
 
   it("are refused with a wrong type", function()
     assert.is_truthy(refusal({ max_depth = "10" }):find("max_depth", 1, true))
-    assert.equal("null must be one of 'drop', 'keep' (got 'maybe')", refusal({ null = "maybe" }))
-    assert.equal("null must be one of 'drop', 'keep' (got boolean)", refusal({ null = true }))
+    assert.equal("null must be one of its choices (got a string)", refusal({ null = "maybe" }))
+    assert.equal("null must be one of its choices (got a boolean)", refusal({ null = true }))
     assert.is_truthy(refusal({ null = "keep\0" }):find("null must be one of", 1, true))
-    assert.equal("duplicates must be one of 'keep', 'refuse' (got 'drop')", refusal({ duplicates = "drop" }))
+    assert.is_truthy(refusal({ duplicates = "drop" }):find("duplicates must be one of", 1, true))
     assert.is_false(pcall(core.decoder, 1))
     assert.is_false(pcall(core.decoder, { "x" }))
   end)

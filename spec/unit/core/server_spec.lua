@@ -78,10 +78,8 @@ describe("riskscreen.server.new", function()
     assert.equal("could not listen on 127.0.0.1:" .. server:port() .. " (Address already in use)", message)
   end)
 
-  it("refuses an unknown option and names the known ones", function()
-    local message = assert_raises("unknown server option 'max_bodies'", riskscreen_server.new, { max_bodies = 1 })
-    local known = "(known: host, port, max_body, max_headers, max_connections, idle_timeout)"
-    assert.is_not_nil(message:find(known, 1, true))
+  it("refuses an unknown option", function()
+    assert_raises("unknown server option 'max_bodies'", riskscreen_server.new, { max_bodies = 1 })
   end)
 
   local wrong = {
