@@ -111,6 +111,4 @@ void rsc_poller_sync(struct rsc_poller *poller, uint64_t due, bool signal) {
         (void)(signal ? eventfd_write(poller->eventfd, value) : eventfd_read(poller->eventfd, &value));
     }
 }
-#else
-typedef int rsc_no_epoll; /* a file must declare something */
 #endif

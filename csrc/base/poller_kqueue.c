@@ -193,6 +193,4 @@ void rsc_poller_sync(struct rsc_poller *poller, uint64_t due, bool signal) {
         (void)!(signal ? write(poller->signal[1], &byte, 1) : read(poller->signal[0], &byte, 1));
     }
 }
-#else
-typedef int rsc_no_kqueue; /* a file must declare something */
 #endif

@@ -72,12 +72,6 @@ static void process_block(uint32_t state[8], const unsigned char *block) {
     }
 }
 
-static void store_digest(const uint32_t state[8], unsigned char digest[RSC_SHA256_SIZE]) {
-    for (size_t i = 0; i < 8; i++) {
-        store_big_endian(digest + 4 * i, state[i]);
-    }
-}
-
 void rsc_sha256_begin(struct rsc_sha256 *hash) {
     static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -117,7 +111,9 @@ void rsc_sha256_end(struct rsc_sha256 *hash, unsigned char digest[RSC_SHA256_SIZ
     for (size_t at = 0; at < tail_size; at += BLOCK_SIZE) {
         process_block(hash->state, tail + at);
     }
-    store_digest(hash->state, digest);
+    for (size_t i = 0; i < 8; i++) {
+        store_big_endian(digest + 4 * i, hash->state[i]);
+    }
 }
 
 void rsc_sha256(const void *bytes, size_t length, unsigned char digest[RSC_SHA256_SIZE]) {

@@ -101,9 +101,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
  * This is also the last look for an answer that came unasked. Bytes that come later may be the answer. */
 static int on_request(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port) {
     struct rsc_handle *handle = context;
-    (void)remote_ip;
-    (void)local_ip;
-    (void)remote_port;
+    (void)remote_ip, (void)local_ip, (void)remote_port;
     long opened = 0;
     (void)curl_easy_getinfo(handle->easy, CURLINFO_NUM_CONNECTS, &opened);
     if (handle->requested || (opened == 0 && rsc_sockets_end_unsilent(&handle->origin->loop->sockets, local_port))) {

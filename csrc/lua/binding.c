@@ -21,7 +21,7 @@ void rsc_lua_new_type(lua_State *L, const char *type, const luaL_Reg *methods, l
             set_method(L, metatable, "__close", close);
         }
         lua_createtable(L, 0, 8);
-        for (; methods->name != NULL; methods++) {
+        for (; methods != NULL && methods->name != NULL; methods++) {
             set_method(L, metatable, methods->name, methods->func);
         }
         lua_setfield(L, metatable, "__index");

@@ -8,7 +8,7 @@
 #include "base/text.h"
 
 /* Creates the metatable `type` in the registry; does nothing if it exists. Each method gets the metatable as its first
- * upvalue. `close` becomes __gc and __close unless it is NULL. */
+ * upvalue. `close` becomes __gc and __close. `methods` and `close` may be NULL. */
 void rsc_lua_new_type(lua_State *L, const char *type, const luaL_Reg *methods, lua_CFunction close);
 
 /* Pushes a zeroed userdata of `size` bytes that has the metatable `type`. */

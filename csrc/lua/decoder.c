@@ -194,9 +194,8 @@ static int decoder_reader(lua_State *L) {
 
 void rsc_decoder_register(lua_State *L) {
     static const luaL_Reg methods[] = {{"decode", decoder_decode}, {"reader", decoder_reader}, {NULL, NULL}};
-    static const luaL_Reg no_methods[] = {{NULL, NULL}};
     rsc_lua_new_type(L, DECODER_TYPE, methods, NULL);
-    rsc_lua_new_type(L, WORKSPACE_TYPE, no_methods, workspace_gc);
+    rsc_lua_new_type(L, WORKSPACE_TYPE, NULL, workspace_gc);
 
     lua_pushlightuserdata(L, NULL);
     lua_setfield(L, -2, "null");

@@ -210,8 +210,7 @@ static int encode(lua_State *L) {
 }
 
 void rsc_encoder_register(lua_State *L) {
-    static const luaL_Reg no_methods[] = {{NULL, NULL}};
-    rsc_lua_new_type(L, ENCODER_TYPE, no_methods, encoder_gc);
+    rsc_lua_new_type(L, ENCODER_TYPE, NULL, encoder_gc);
     lua_pushnil(L);
     lua_getfield(L, -2, "empty_array_mt");
     lua_pushcclosure(L, encode, 2);

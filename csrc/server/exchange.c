@@ -12,13 +12,6 @@ static void destroy(struct rsc_exchange *exchange) {
     free(exchange);
 }
 
-static void uncount(struct rsc_exchange *exchange) {
-    if (exchange->counted) {
-        exchange->counted = false;
-        exchange->connection->server->open--;
-    }
-}
-
 static void unqueue(struct rsc_exchange *exchange) {
     if (!rsc_list_empty(&exchange->queued)) {
         rsc_list_remove(&exchange->queued);
@@ -48,8 +41,6 @@ void rsc_exchange_enqueue(struct rsc_exchange *exchange) {
     struct rsc_server *server = exchange->connection->server;
     rsc_list_append(&server->queue, &exchange->queued);
     server->waiting++;
-    server->open++;
-    exchange->counted = true;
     exchange->state = RSC_EXCHANGE_WAITING;
 }
 
@@ -67,11 +58,6 @@ struct rsc_exchange *rsc_server_next(struct rsc_server *server) {
     return exchange;
 }
 
-void rsc_exchange_set_replied(struct rsc_exchange *exchange) {
-    uncount(exchange);
-    exchange->state = RSC_EXCHANGE_REPLIED;
-}
-
 void rsc_exchange_stall(struct rsc_exchange *exchange) {
     exchange->state = RSC_EXCHANGE_STALLED;
 }
@@ -79,7 +65,6 @@ void rsc_exchange_stall(struct rsc_exchange *exchange) {
 /* The state stays: the caller may still reply, and the reply is dropped. */
 void rsc_exchange_detach(struct rsc_exchange *exchange) {
     unqueue(exchange);
-    uncount(exchange);
     exchange->connection->exchange = NULL;
     exchange->connection = NULL;
     rsc_buffer_free(&exchange->content);
@@ -89,7 +74,6 @@ void rsc_exchange_detach(struct rsc_exchange *exchange) {
 }
 
 void rsc_exchange_close(struct rsc_exchange *exchange) {
-    uncount(exchange);
     exchange->closing = true;
     if (!rsc_list_empty(&exchange->suspended)) {
         rsc_server_resume(exchange);
@@ -119,7 +103,7 @@ void rsc_exchange_release(struct rsc_exchange *exchange) {
     if (exchange->connection == NULL) {
         destroy(exchange);
     } else if (exchange->state == RSC_EXCHANGE_OPEN) {
-        rsc_exchange_set_replied(exchange);
+        exchange->state = RSC_EXCHANGE_REPLIED;
         rsc_exchange_close(exchange);
     }
 }

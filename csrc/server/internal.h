@@ -52,7 +52,6 @@ struct rsc_exchange {
     bool too_large; /* the body is being discarded */
     bool head_only; /* the method is HEAD */
 
-    bool counted; /* in server->open */
     bool watched; /* its socket is in the server's poller */
     bool gone;    /* the client left */
     bool closing; /* close the connection at the next callback */
@@ -79,7 +78,7 @@ struct rsc_server {
     unsigned port;
     int listener; /* libmicrohttpd owns it */
     size_t max_body, max_connections;
-    size_t waiting, open;
+    size_t waiting;
     bool again; /* libmicrohttpd has work but its descriptor is not readable */
 
     struct rsc_link queue;     /* complete requests, oldest first */
@@ -117,8 +116,6 @@ struct rsc_exchange *rsc_exchange_new(struct rsc_connection *connection, const c
 
 /* Queues a complete request for rsc_server_next. */
 void rsc_exchange_enqueue(struct rsc_exchange *exchange);
-
-void rsc_exchange_set_replied(struct rsc_exchange *exchange);
 
 /* Handles a client that left while its connection was suspended. */
 void rsc_exchange_client_left(struct rsc_exchange *exchange);

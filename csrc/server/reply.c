@@ -128,7 +128,7 @@ static bool client_connected(const struct rsc_exchange *exchange) {
 
 enum rsc_reply_result rsc_exchange_reply(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
     if (!client_connected(exchange)) {
-        rsc_exchange_set_replied(exchange);
+        exchange->state = RSC_EXCHANGE_REPLIED;
         return RSC_REPLY_CLIENT_GONE;
     }
     exchange->response = create_response(exchange, reply);
@@ -137,7 +137,7 @@ enum rsc_reply_result rsc_exchange_reply(struct rsc_exchange *exchange, const st
         return RSC_REPLY_FAILED;
     }
     exchange->status = reply->status;
-    rsc_exchange_set_replied(exchange);
+    exchange->state = RSC_EXCHANGE_REPLIED;
     rsc_server_resume(exchange);
     return RSC_REPLY_QUEUED;
 }
@@ -145,7 +145,7 @@ enum rsc_reply_result rsc_exchange_reply(struct rsc_exchange *exchange, const st
 /* The linger option alone is not enough, because libmicrohttpd shuts the socket down before it closes it. Connecting to
  * AF_UNSPEC dissolves the association and sends the reset. */
 void rsc_exchange_reset(struct rsc_exchange *exchange) {
-    rsc_exchange_set_replied(exchange);
+    exchange->state = RSC_EXCHANGE_REPLIED;
     if (client_connected(exchange)) {
         struct linger linger = {.l_onoff = 1, .l_linger = 0};
         struct sockaddr nobody = {.sa_family = AF_UNSPEC};

@@ -443,5 +443,8 @@ bool rsc_server_refused(struct rsc_server *server, struct rsc_refusal *refusal) 
 void rsc_server_stats(const struct rsc_server *server, struct rsc_server_stats *stats) {
     stats->connections = count_connections(server);
     stats->waiting = server->waiting;
-    stats->open = server->open;
+    stats->open = 0;
+    for (const struct rsc_link *i = server->suspended.next; i != &server->suspended; i = i->next) {
+        stats->open += RSC_CONTAINER(i, struct rsc_exchange, suspended)->state != RSC_EXCHANGE_REPLIED;
+    }
 }
