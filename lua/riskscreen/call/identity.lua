@@ -84,7 +84,9 @@ function M.service(owner)
   return named(service_facts(owner))
 end
 
-local rules_of = tables.memoize(function(policy)
+---The identity of a policy: the same for policies with the same rules and settings.
+---@type fun(policy: riskscreen.Policy|riskscreen.ScorePolicy): string
+M.policy = tables.memoize(function(policy)
   return named(policy.settings)
 end)
 
@@ -100,7 +102,7 @@ function M.decision(owner, policy, options)
   if address_check == nil and owner.settings then
     address_check = owner.settings.address_check
   end
-  facts.policy, facts.include, facts.address_check = rules_of(policy), tables.set(options.include), address_check
+  facts.policy, facts.include, facts.address_check = M.policy(policy), tables.set(options.include), address_check
   return named(facts)
 end
 

@@ -2,6 +2,7 @@
 -- before it and its own hash. The hash covers every byte before `,"hash":`, so nothing is encoded again to check it.
 
 local addresses = require "riskscreen.address"
+local calls = require "riskscreen.call"
 local digest = require "riskscreen.address.digest"
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
@@ -10,6 +11,7 @@ local version = require "riskscreen.version"
 
 local LONGEST_TEXT = 1000 -- bytes of an input or of a reason
 local MOST_REASONS = 20
+local POLICY_DIGITS = 16 -- of the fingerprint of a policy
 local LONGEST_MEMBER = 31 * 1024 * 1024 -- bytes; the rest of a line has its place beside a record of this length
 local LONGEST_LINE = 32 * 1024 * 1024 -- bytes
 local FIRST = ("0"):rep(64) -- the previous hash of the first line
@@ -77,12 +79,7 @@ function M.hasher(key)
   end
 end
 
--- The fingerprint of a policy: the same for policies with the same rules and settings.
-local fingerprint_of = tables.memoize(function(policy)
-  return hex(digest.sha256(tables.fingerprint(policy.settings))):sub(1, 16)
-end)
-
----The SHA-256 of an answer as JSON with sorted members and without spaces.
+---The SHA-256 of an answer as JSON with sorted members and without spaces: other programs can compute it, too.
 ---@param answer table
 ---@return string
 function M.answer_digest(answer)
@@ -173,7 +170,7 @@ function M.body(decision, context, id, time, keep_record)
     action = decision.action,
     reasons = messages_of(decision),
     source = context.source or source_of(decision, context.is_sandbox),
-    policy = context.policy and fingerprint_of(context.policy) or nil,
+    policy = context.policy and calls.identity.policy(context.policy):sub(1, POLICY_DIGITS) or nil,
     degraded = decision.degraded or nil,
     stale = decision.stale or nil,
     outcome = context.outcome,

@@ -283,6 +283,7 @@ local function remaining(self)
       local item = { address = given.address, network = given.network or self.settings.network }
       item.columns = not tables.equal(given.fields, {}) and shown(given.fields) or nil
       item.key, item.old_key = keys_of(item.address, item.network)
+      -- By tables.fingerprint the rows that stores hold would be told again, after an upgrade from 0.9.0.
       item.row = item.key .. " " .. text.hex(digest.sha256(json.ordered(item.columns)):sub(1, 12))
       item.compared_in = ensure(self.rows:get(item.row))
       local entry = ensure(self.verdicts:get(item.key)) or ensure(self.verdicts:get(item.old_key))
