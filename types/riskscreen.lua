@@ -1433,7 +1433,7 @@ function riskscreen_Watch:stop() end
 
 ---Sends one change that is marked as a test to each receiver. It needs no lock, and keeps nothing.
 ---@return true|nil
----@return string|nil problem of a receiver that did not take it
+---@return string|nil message of a receiver that did not take it
 function riskscreen_Watch:test() end
 
 ---@class riskscreen.ReportSummary

@@ -170,20 +170,20 @@ function M.read(given)
     return given
   end
   local ok, key = pcall(given)
-  local problem
+  local message
   if not ok then
     -- Its message may hold the key.
-    problem = "raised an error"
+    message = "raised an error"
   elseif type(key) ~= "string" then
-    problem = "must return a string (got " .. texts.kind(key) .. ")"
+    message = "must return a string (got " .. texts.kind(key) .. ")"
   else
-    problem = http.key_message(key)
-    if not problem then
+    message = http.key_message(key)
+    if not message then
       return key
     end
-    problem = "returned a text that " .. problem
+    message = "returned a text that " .. message
   end
-  return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
+  return nil, errors.new("unauthorized", "the access_key function " .. message, { sent = false })
 end
 
 ---Returns a function that removes a key from a text. Its result has at most the first 4096 bytes of the text.

@@ -111,7 +111,7 @@ end
 ---@param owner riskscreen.IdentityOwner
 ---@param leaves_machine boolean it is kept in a store or in Redis, and not in memory that one nginx shares
 ---@return string|nil
-function M.problem(owner, leaves_machine)
+function M.misuse(owner, leaves_machine)
   local settings = owner.settings
   if settings and has_own_transport(settings) and not settings.identity or not settings and not owner.identity then
     return "needs a client with `identity`: a name for the service behind a transport or a client of your own"

@@ -186,24 +186,24 @@ function M.new(given)
     error(message, 2)
   end
   local runtime = settings.runtime or program_runtime
-  local transport, problem = transport_of(settings, runtime)
+  local transport, misuse = transport_of(settings, runtime)
   if not transport then
-    error(problem, 2)
+    error(misuse, 2)
   end
   local state = calls.new_state(settings, runtime, transport)
-  problem = settings.store and calls.identity.problem(state, true)
-  if problem then
-    error("store " .. problem, 2)
+  misuse = settings.store and calls.identity.misuse(state, true)
+  if misuse then
+    error("store " .. misuse, 2)
   end
-  problem = settings.shared_dict and not settings.shared_as and calls.identity.problem(state, false)
-  if problem then
-    error("shared_dict " .. problem, 2)
+  misuse = settings.shared_dict and not settings.shared_as and calls.identity.misuse(state, false)
+  if misuse then
+    error("shared_dict " .. misuse, 2)
   end
   if settings.lists then
-    state.lists, problem =
+    state.lists, misuse =
       require("riskscreen.lists").open(settings.lists, state.clock, runtime.now, settings.address_check)
     if not state.lists then
-      error(problem, 2)
+      error(misuse, 2)
     end
   end
   if settings.inbox then

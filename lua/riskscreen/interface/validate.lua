@@ -17,24 +17,24 @@ local to_integer = math.tointeger -- luacheck: ignore 143
     return value
   end
 
----@class riskscreen.Problem the reason why one value is refused
+---@class riskscreen.FieldError the reason why one value is refused
 ---@field message string
 ---@field field string the path of the value, such as "list[2].address"
 ---@field allowed? any[] the valid values
 
----@return nil, riskscreen.Problem
-local function problem(field, message, allowed)
+---@return nil, riskscreen.FieldError
+local function refuse(field, message, allowed)
   return nil, { field = field, message = message, allowed = allowed }
 end
 
 local function wrong_type(path, wanted, value)
-  return problem(path, ("%s must be %s (got %s)"):format(path, wanted, text.show(value)))
+  return refuse(path, ("%s must be %s (got %s)"):format(path, wanted, text.show(value)))
 end
 
 local function not_one_of(path, values, value)
   local allowed = tables.copy(values)
   local list, hint = table.concat(allowed, ", "), text.did_you_mean(value, allowed)
-  return problem(path, ("%s must be one of %s (got %s%s)"):format(path, list, text.show(value), hint), allowed)
+  return refuse(path, ("%s must be one of %s (got %s%s)"):format(path, list, text.show(value), hint), allowed)
 end
 
 local function unknown(name, specs, prefix, noun)
@@ -45,7 +45,7 @@ local function unknown(name, specs, prefix, noun)
   end
   local place = prefix ~= "" and (" in " .. prefix:gsub("%.$", "")) or ""
   local field = prefix .. text.printable(tostring(name))
-  return problem(field, ("unknown %s %s%s%s"):format(noun, text.show(name), place, hint), names)
+  return refuse(field, ("unknown %s %s%s%s"):format(noun, text.show(name), place, hint), names)
 end
 
 ---@class riskscreen.validate.Fields
@@ -68,7 +68,7 @@ local checkers = {}
 function checkers.any(_, value, path)
   local copy, message = tables.deep_copy(value)
   if message then
-    return problem(path, path .. " " .. message)
+    return refuse(path, path .. " " .. message)
   end
   return copy
 end
@@ -78,14 +78,14 @@ end
 ---@param value table
 ---@param prefix string the path of the table, for messages
 ---@param noun? string the word for a field in messages; without it unknown fields are copied
----@param check_value fun(spec: table, value: any, path: string, extend?: table): any, riskscreen.Problem|nil
+---@param check_value fun(spec: table, value: any, path: string, extend?: table): any, riskscreen.FieldError|nil
 ---@param extend? table passed on to check_value
 ---@return table|nil checked a copy
----@return riskscreen.Problem|nil problem
+---@return riskscreen.FieldError|nil err
 local function check_fields(specs, value, prefix, noun, check_value, extend)
   if tables.inherits(value) then
     local place = prefix == "" and "the table" or prefix:gsub("%.$", "")
-    return problem(place, place .. " " .. tables.INHERITS)
+    return refuse(place, place .. " " .. tables.INHERITS)
   end
   local copy, fields = {}, fields_of(specs)
   local first_err, err_position = nil, math.huge
@@ -105,7 +105,7 @@ local function check_fields(specs, value, prefix, noun, check_value, extend)
   for _, field in ipairs(fields.required) do
     local path = prefix .. field.spec.name
     if value[field.spec.name] == nil and field.position < err_position then
-      return problem(path, path .. " is required" .. (field.spec.remedy or ""))
+      return refuse(path, path .. " is required" .. (field.spec.remedy or ""))
     end
   end
   if first_err then
@@ -140,13 +140,13 @@ function checkers.string(spec, value, path, extend)
     end
     return value
   elseif value == "" then
-    return problem(path, path .. " must not be empty")
+    return refuse(path, path .. " must not be empty")
   elseif #value > MAX_STRING then
-    return problem(path, ("%s must be at most %d bytes long (got %d)"):format(path, MAX_STRING, #value))
+    return refuse(path, ("%s must be at most %d bytes long (got %d)"):format(path, MAX_STRING, #value))
   elseif value:find "[%z\1-\31\127]" then
-    return problem(path, ("%s must not contain control characters (got %s)"):format(path, text.show(value)))
+    return refuse(path, ("%s must not contain control characters (got %s)"):format(path, text.show(value)))
   elseif spec.word and value:find(" ", 1, true) then
-    return problem(path, ("%s must not contain spaces (got %s)"):format(path, text.show(value)))
+    return refuse(path, ("%s must not contain spaces (got %s)"):format(path, text.show(value)))
   elseif spec.known and not tables.set(spec.known)[value] and text.nearest(value, spec.known) then
     return not_one_of(path, spec.known, value)
   end
@@ -157,9 +157,9 @@ function checkers.integer(spec, value, path)
   if type(value) ~= "number" or value ~= math.floor(value) or value >= MAX_INTEGER or value <= -MAX_INTEGER then
     return wrong_type(path, "an integer", value)
   elseif spec.minimum and value < spec.minimum then
-    return problem(path, ("%s must be at least %d (got %d)"):format(path, spec.minimum, value))
+    return refuse(path, ("%s must be at least %d (got %d)"):format(path, spec.minimum, value))
   elseif spec.maximum and value > spec.maximum then
-    return problem(path, ("%s must be at most %d (got %d)"):format(path, spec.maximum, value))
+    return refuse(path, ("%s must be at most %d (got %d)"):format(path, spec.maximum, value))
   end
   return to_integer(value)
 end
@@ -179,11 +179,11 @@ function checkers.array(spec, value, path, extend)
   end
   local count = tables.sequence_length(value)
   if not count then
-    return problem(path, path .. " must be a list: positions 1, 2, 3 … without a gap and no other keys")
+    return refuse(path, path .. " must be a list: positions 1, 2, 3 … without a gap and no other keys")
   elseif count == 0 and not spec.may_be_empty then
-    return problem(path, path .. " must hold at least 1 item")
+    return refuse(path, path .. " must hold at least 1 item")
   elseif spec.max_items and count > spec.max_items then
-    return problem(path, ("%s must hold at most %s (got %d)"):format(path, text.count(spec.max_items, "item"), count))
+    return refuse(path, ("%s must hold at most %s (got %d)"):format(path, text.count(spec.max_items, "item"), count))
   end
   local copy = count == 0 and json.empty_array() or {}
   for index = 1, count do
@@ -209,13 +209,13 @@ local function check_order(specs, checked)
     -- Dates written yyyy-MM-dd sort as text.
     if value and other and value < other then
       local message = "%s must not be before %s (got '%s' and '%s')"
-      return problem(spec.name, message:format(spec.name, spec.not_before, value, other))
+      return refuse(spec.name, message:format(spec.name, spec.not_before, value, other))
     end
   end
   return checked
 end
 
-local M = { problem = problem, not_one_of = not_one_of, fields = check_fields }
+local M = { refuse = refuse, not_one_of = not_one_of, fields = check_fields }
 
 -- The addresses among the parameters of operations whose parameters the interface does not list.
 local unlisted_addresses = {
@@ -223,8 +223,8 @@ local unlisted_addresses = {
   kyt = { { name = "outputAddress", is_address = true }, { name = "tokenContractAddress", is_address = "contract" } },
 }
 
--- The problem of the first text in a value that must be an address of its network and is none.
-local function address_problem(spec, value, network, path, level, extend)
+-- The error of the first text in a value that must be an address of its network and is none.
+local function address_error(spec, value, network, path, level, extend)
   local message
   if spec.is_address == true or spec.is_address == "contract" and addresses.is_evm(network) then
     if network ~= nil then
@@ -236,11 +236,11 @@ local function address_problem(spec, value, network, path, level, extend)
   end
   local found
   for index, item in ipairs(spec.items and value or NO_SPECS) do
-    found = found or address_problem(spec.items, item, network, path .. "[" .. index .. "]", level, extend)
+    found = found or address_error(spec.items, item, network, path .. "[" .. index .. "]", level, extend)
   end
   for _, field in ipairs(spec.fields or NO_SPECS) do
     local member, place = value[field.name], path == "" and field.name or path .. "." .. field.name
-    found = found or member ~= nil and address_problem(field, member, value.network or network, place, level, extend)
+    found = found or member ~= nil and address_error(field, member, value.network or network, place, level, extend)
   end
   return found
 end
@@ -281,7 +281,7 @@ function M.parameters(operation, parameters, level, extend)
   end
   if checked and level then
     local fields = specs or unlisted_addresses[operation.namespace]
-    err = address_problem({ fields = fields }, checked, nil, "", level, extend)
+    err = address_error({ fields = fields }, checked, nil, "", level, extend)
   end
   if err then
     local fields = { operation = operation.name, field = err.field, allowed = err.allowed }

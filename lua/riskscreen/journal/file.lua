@@ -267,7 +267,7 @@ local function append(self, bodies, lock_file, file, head, size)
     return false
   end
   local is_due = self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle)
-  local ok, problem = pcall(function()
+  local ok, err = pcall(function()
     expect(self, "the line cannot be written", file:write(content))
     if is_due then
       sync(self, file)
@@ -275,7 +275,7 @@ local function append(self, bodies, lock_file, file, head, size)
   end)
   if not ok then
     self.system.truncate(file, size)
-    error(problem, 0)
+    error(err, 0)
   end
   self.dirty = true
   if is_due then

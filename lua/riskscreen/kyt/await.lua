@@ -20,7 +20,7 @@ local SLACK = 1 -- seconds beyond its timeout after which a poll under way is ta
 ---@field private waiters? riskscreen.webhook.Waiters of the inbox
 ---@field private outcome? { result: table, source: "poll"|"webhook"|"submission", response?: table, event?: table }
 ---@field private last? table the latest result whose status was not final
----@field private problem? riskscreen.Error the failure of the latest poll
+---@field private err? riskscreen.Error the failure of the latest poll
 ---@field private stop? { error: riskscreen.Error, ends_wait: boolean } what ended the polling, and
 ---perhaps the wait: a failure, or a status
 ---@field private told? table the `stop` that a wait has returned: the next one goes on
@@ -96,7 +96,7 @@ function Pending:offer(event)
   if owned then
     take(self, event.data, { source = "webhook", event = event })
   elseif message then
-    self.problem = M.malformed(self, message)
+    self.err = M.malformed(self, message)
   end
 end
 
@@ -109,7 +109,7 @@ local function poll(self, options)
     local owned, message = submissions.matches(self.submission, result, "poll")
     err = not owned and M.malformed(self, message, other.status) or nil
   end
-  self.problem = err
+  self.err = err
   if not err then
     take(self, result, { source = "poll", response = other })
   elseif not err.retryable then
@@ -231,7 +231,7 @@ local function timed_out(self, seconds, started)
     elapsed = self.runtime.now() - started,
     sent = true,
     last = self.last,
-    cause = self.problem,
+    cause = self.err,
   })
 end
 

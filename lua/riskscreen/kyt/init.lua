@@ -338,17 +338,17 @@ local function result_in_time(state, kind, parameters, call_options)
   end
   local poll_options = tables.copy(call_options)
   poll_options.extra = nil -- for the submission alone
-  local result, problem = await(transaction, math.max(seconds - (now() - started), 0), poll_options)
+  local result, outcome = await(transaction, math.max(seconds - (now() - started), 0), poll_options)
   if result then
     transaction:forget()
   end
   -- A deny list may have got the address while the result was awaited.
   err = result and denial(state, operation, subject)
   if err then
-    err.sent, err.attempts, err.elapsed, err.last = true, problem.attempts, problem.elapsed, result
+    err.sent, err.attempts, err.elapsed, err.last = true, outcome.attempts, outcome.elapsed, result
     return nil, err
   end
-  return result, problem
+  return result, outcome
 end
 
 -- Screens a transaction. An error names what was asked for.

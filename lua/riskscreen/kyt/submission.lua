@@ -194,10 +194,10 @@ function M.encode(submission)
   return kept.encode(content)
 end
 
----The fault of a record that was kept, or nil.
+---Why a record that was kept cannot be used, or nil.
 ---@param submission table
 ---@return string|nil message
-function M.problem(submission)
+function M.check(submission)
   for _, field in ipairs(fields) do
     local value = submission[field.name]
     if value ~= nil and not M.is_id(value) then
@@ -211,8 +211,8 @@ function M.problem(submission)
   end
 end
 
-local function content_problem(content, account)
-  local message = M.problem(content)
+local function check_ticket(content, account)
+  local message = M.check(content)
   if message then
     return message
   elseif content.requestId == nil and content.customId == nil then
@@ -232,7 +232,7 @@ function M.decode(ticket, account)
   if type(content) ~= "table" or content.version ~= VERSION then
     message = "the ticket must be one that transaction:ticket() returned (got " .. text.show(ticket) .. ")"
   else
-    message = content_problem(content, account)
+    message = check_ticket(content, account)
   end
   if message then
     return nil, errors.new("invalid_argument", message, { field = "ticket", sent = false })

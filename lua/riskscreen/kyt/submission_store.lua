@@ -68,7 +68,7 @@ local function decode(key, value)
     end
     submission.kind = submission.kind or "transaction"
     content.submission = submission
-    if not submissions.problem(submission) then
+    if not submissions.check(submission) then
       return content
     end
   end

@@ -50,11 +50,11 @@ local function owner_of(client)
 end
 
 -- The reason why decisions of the client may not be kept where the options say; or nil.
-local function identity_problem(checked, client)
+local function identity_misuse(checked, client)
   for _, name in ipairs { "redis", "dict" } do
-    local problem = checked[name] and identity.problem(owner_of(client), name == "redis")
-    if problem then
-      return name .. " " .. problem
+    local misuse = checked[name] and identity.misuse(owner_of(client), name == "redis")
+    if misuse then
+      return name .. " " .. misuse
     end
   end
 end
@@ -160,7 +160,7 @@ end
 function M.new(checked)
   local client, failure = client_of(checked.client, checked.dict, checked.webhook)
   local state = client and calls.state_of(client)
-  local problem = client and identity_problem(checked, client) or failure
+  local problem = client and identity_misuse(checked, client) or failure
   if problem then
     return nil, problem
   elseif state and state.lists then

@@ -16,15 +16,15 @@ local check_option
 -- The checked entries of a list, or of a table by names.
 local function check_entries(option, value, path)
   if tables.inherits(value) then
-    return validate.problem(path, path .. " " .. tables.INHERITS)
+    return validate.refuse(path, path .. " " .. tables.INHERITS)
   elseif option.is_list and not tables.sequence_length(value) then
-    return validate.problem(path, path .. " must be a list")
+    return validate.refuse(path, path .. " must be a list")
   end
   local checked = {}
   for key, entry in pairs(value) do
     local err
     if not option.is_list and type(key) ~= "string" then
-      return validate.problem(path, ("%s must map names to values (got the name %s)"):format(path, text.show(key)))
+      return validate.refuse(path, ("%s must map names to values (got the name %s)"):format(path, text.show(key)))
     end
     local place = ("%s[%s]"):format(path, option.hides_names and "..." or text.show(key))
     checked[key], err = check_option(option.entry, entry, place)
@@ -40,15 +40,15 @@ end
 ---@param value any
 ---@param path string of the value, for messages
 ---@return any checked a copy
----@return riskscreen.Problem|nil err
+---@return riskscreen.FieldError|nil err
 function check_option(option, value, path)
   if not is_accepted(option, value) then
     -- The value may be a secret in the wrong place, so the message shows only its kind.
     local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
-    return validate.problem(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))
+    return validate.refuse(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))
   elseif option.minimum and not (value >= option.minimum and value <= option.maximum) then
     local range = ("between %s and %s %s"):format(option.minimum, option.maximum, option.unit)
-    return validate.problem(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
+    return validate.refuse(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
   elseif option.values and not tables.set(option.values)[value] then
     return validate.not_one_of(path, option.values, value)
   end
@@ -64,7 +64,7 @@ function check_option(option, value, path)
   local message
   checked, message = option.check(checked)
   if checked == nil then
-    return validate.problem(path, path .. " " .. message)
+    return validate.refuse(path, path .. " " .. message)
   end
   return checked
 end
@@ -77,11 +77,11 @@ M.value = check_option
 ---@param options any
 ---@param prefix? string the path of the table, for messages
 ---@return table|nil checked a copy
----@return riskscreen.Problem|nil err
+---@return riskscreen.FieldError|nil err
 function M.options(specs, options, prefix)
   if type(options) ~= "table" then
     local path = prefix and prefix:gsub("%.$", "") or "options"
-    return validate.problem(path, ("%s must be a table (got %s)"):format(path, text.kind(options)))
+    return validate.refuse(path, ("%s must be a table (got %s)"):format(path, text.kind(options)))
   end
   local checked, err = validate.fields(specs, options, prefix or "", "option", check_option)
   if not checked then

@@ -105,7 +105,7 @@ end
 ---@return string|nil misuse of the client
 function M.new(queue, settings)
   local state = calls.state_of(settings.client)
-  local misuse = not state and "must be made by riskscreen.new" or calls.identity.problem(state, true)
+  local misuse = not state and "must be made by riskscreen.new" or calls.identity.misuse(state, true)
   if misuse then
     return nil, misuse
   end

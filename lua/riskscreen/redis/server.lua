@@ -30,8 +30,8 @@ local function read_password(self, given)
     return password
   end
   -- A message may hold the password.
-  local problem = ok and "must return a text" or "raised an error"
-  return nil, failures.of_login(self.place, "the password function " .. problem)
+  local message = ok and "must return a text" or "raised an error"
+  return nil, failures.of_login(self.place, "the password function " .. message)
 end
 
 -- Logs in, chooses the database and checks the role of a new connection. Returns an error.

@@ -60,7 +60,7 @@ Space.__index = Space
 Space.__name = "riskscreen.StoreSpace"
 
 -- The error of a text that the store cannot hold, or nil. SQLite's binding ends a text at a zero byte.
-local function text_problem(field, value, longest)
+local function text_error(field, value, longest)
   local message
   if type(value) ~= "string" then
     message = ("store: %s must be a string (got %s)"):format(field, text.kind(value))
@@ -75,7 +75,7 @@ end
 local KINDS = { "put", "add", "replace", "delete" }
 local is_kind = tables.set(KINDS)
 
-local function change_problem(change)
+local function change_error(change)
   local kind, ttl, expected = change.kind, change.ttl, change.expected
   if not is_kind[kind] then
     local message = "store: kind must be put, add, replace or delete (got " .. text.show(kind) .. ")"
@@ -86,10 +86,10 @@ local function change_problem(change)
     local message = "store: ttl must be seconds above 0 (got " .. text.show(ttl) .. ")"
     return errors.new("invalid_argument", message, { field = "ttl" })
   end
-  return text_problem("space", change.space, LONGEST_KEY)
-    or text_problem("key", change.key, LONGEST_KEY)
-    or kind ~= "delete" and text_problem("value", change.value, LONGEST_VALUE)
-    or (expected ~= nil or kind == "replace") and text_problem("expected", expected, LONGEST_VALUE)
+  return text_error("space", change.space, LONGEST_KEY)
+    or text_error("key", change.key, LONGEST_KEY)
+    or kind ~= "delete" and text_error("value", change.value, LONGEST_VALUE)
+    or (expected ~= nil or kind == "replace") and text_error("expected", expected, LONGEST_VALUE)
     or nil
 end
 
@@ -106,7 +106,7 @@ function Store:batch(changes)
   text.expect("store: changes", changes, "table")
   for _, change in ipairs(changes) do
     text.expect("store: a change", change, "table")
-    local err = change_problem(change)
+    local err = change_error(change)
     if err then
       return nil, err
     end
@@ -119,7 +119,7 @@ end
 ---@param name string
 ---@return riskscreen.StoreSpace
 function Store:space(name)
-  if type(name) ~= "string" or name == "" or text_problem("space", name, LONGEST_KEY) then
+  if type(name) ~= "string" or name == "" or text_error("space", name, LONGEST_KEY) then
     error("store:space: the name must be a text (got " .. text.show(name) .. ")", 2)
   end
   return setmetatable({ name = name, store = self }, Space)
@@ -177,7 +177,7 @@ end
 ---@return riskscreen.Error|nil err
 function Space:get(key)
   local backend = backend_of(self.store)
-  local err = text_problem("key", key, LONGEST_KEY)
+  local err = text_error("key", key, LONGEST_KEY)
   if err then
     return nil, err
   end

@@ -156,7 +156,7 @@ local RELEASE = redis.script("release", redis.RELEASE)
 local Redis = { is_shared = true }
 Redis.__index = Redis
 
-local function problem(reason, message)
+local function failure(reason, message)
   return errors.new("storage", "store redis: " .. message, { reason = reason, uncertain = false })
 end
 
@@ -195,10 +195,10 @@ local function check(self)
   end
   local version = tonumber(replies[1])
   if not version then
-    return problem("foreign", "the key " .. schema .. " is another program's; choose another prefix or name")
+    return failure("foreign", "the key " .. schema .. " is another program's; choose another prefix or name")
   elseif version > SCHEMA_VERSION then
     local wanted = "the store has version %s, and this riskscreen reads up to version %d; upgrade riskscreen"
-    return problem("newer", wanted:format(replies[1], SCHEMA_VERSION))
+    return failure("newer", wanted:format(replies[1], SCHEMA_VERSION))
   end
   -- A user whose ACL forbids INFO gets no warning.
   local warning = type(replies[2]) == "string" and redis.eviction_problem(replies[2])
@@ -220,7 +220,7 @@ local function run(self, script, keys, arguments, reads)
     reply, err = self.redis:script(script, keys, arguments)
   end
   if err and err.code == "DAMAGED" then
-    return nil, problem("damaged", "entries of this store were removed by another program or by eviction")
+    return nil, failure("damaged", "entries of this store were removed by another program or by eviction")
   end
   return reply, err
 end
@@ -293,7 +293,7 @@ function Redis:apply(changes, now)
   if err and err.code == "LOCKLOST" then
     local message = "the lock '%s' is lost: this program did not renew it in time, and another has taken it"
     local name = names[tonumber(err.message:match "LOCKLOST (%d+)")]
-    return nil, problem("lock_lost", message:format(name))
+    return nil, failure("lock_lost", message:format(name))
   elseif err then
     return nil, err
   end

@@ -204,9 +204,9 @@ end
 
 local function deliver(self, at_once)
   for _, outbox in ipairs(self.outboxes) do
-    local problem = outbox:flush(self.runtime.now(), at_once)
-    if problem and self.settings.on_failure then
-      self.settings.on_failure(problem)
+    local message = outbox:flush(self.runtime.now(), at_once)
+    if message and self.settings.on_failure then
+      self.settings.on_failure(message)
     end
   end
 end
@@ -510,16 +510,16 @@ end
 
 ---Sends one change that is marked as a test to each receiver. It needs no lock, and keeps nothing.
 ---@return true|nil
----@return string|nil problem of a receiver that did not take it
+---@return string|nil message of a receiver that did not take it
 function Watch:test()
   local entry =
     { action = "unknown", risks = json.empty_array(), reasons = { "this is a test: no address was screened" } }
   local row = { address = "test", network = "test", test = true }
   local body = assert(json.encode(change_of(self, entry, row)))
   for _, outbox in ipairs(self.outboxes) do
-    local problem = outbox:attempt(body)
-    if problem then
-      return nil, problem
+    local message = outbox:attempt(body)
+    if message then
+      return nil, message
     end
   end
   return true
@@ -531,17 +531,17 @@ end
 ---@return riskscreen.Watch
 function M.new(client, request)
   local state = calls.state_of(client) or error("watch: the first argument must be a client", 2)
-  local checked, problem = check.options(M.options, request)
+  local checked, err = check.options(M.options, request)
   if not checked then
-    error("watch: " .. problem.message, 2)
+    error("watch: " .. err.message, 2)
   elseif not (checked.on_change or checked.webhook) then
     error("watch: on_change or webhook must say where changes go", 2)
   elseif checked.webhook and not state.runtime.transport then
     error("watch: the client's runtime has no transport for the webhook", 2)
   end
-  problem = calls.identity.problem(state, true)
-  if problem then
-    error("watch: store " .. problem, 2)
+  local misuse = calls.identity.misuse(state, true)
+  if misuse then
+    error("watch: store " .. misuse, 2)
   end
   local prefix = "watch:" .. checked.name
   local self = setmetatable({

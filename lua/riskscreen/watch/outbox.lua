@@ -18,29 +18,29 @@ Outbox.__index = Outbox
 
 ---Delivers one change.
 ---@param body string
----@return string|nil problem of a delivery that failed
+---@return string|nil message of a delivery that failed
 function Outbox:attempt(body)
-  local ok, taken, problem = runtime.tasks.pcall(self.deliver, json.decode(body), body)
-  if not ok or taken == false or (taken == nil and problem ~= nil) then
-    return tostring(not ok and taken or problem or "the change was refused")
+  local ok, taken, message = runtime.tasks.pcall(self.deliver, json.decode(body), body)
+  if not ok or taken == false or (taken == nil and message ~= nil) then
+    return tostring(not ok and taken or message or "the change was refused")
   end
 end
 
 ---Delivers what waits. It ends at the first failure, because the order matters.
 ---@param now number monotonic seconds
 ---@param at_once? boolean do not wait for the end of a pause
----@return string|nil problem of a delivery that failed
+---@return string|nil message of a delivery that failed
 function Outbox:flush(now, at_once)
   if now < self.next_at and not at_once then
     return nil
   end
   for key, content in self.space:each() do
     local body = text.utf8(content) -- a source may name bytes that no receiver can decode
-    local problem = self:attempt(body)
-    if problem then
+    local message = self:attempt(body)
+    if message then
       self.failures = self.failures + 1
       self.next_at = now + math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ^ (self.failures - 1))
-      return problem
+      return message
     end
     self.failures, self.next_at = 0, -math.huge
     errors.ensure(self.space:delete(key))

@@ -82,7 +82,7 @@ end
 ---Checks that the options say who may deliver.
 ---@param settings table checked by `options`; with `fetch` only the requestId of a delivery is believed
 ---@return string|nil message
-function M.problem(settings)
+function M.misuse(settings)
   local secret = settings.secret
   if secret then
     local places = (secret.header and 1 or 0) + (secret.query and 1 or 0) + (secret.path and 1 or 0)

@@ -44,7 +44,7 @@ local function is_timestamp(value)
   return day ~= nil and date.parse_date(day) ~= nil and tonumber(hour) < 24 and tonumber(second) <= 60
 end
 
-local function name_problem(event, field)
+local function name_message(event, field)
   local value = event[field]
   if value == "" then
     return field .. " must not be empty"
@@ -55,14 +55,14 @@ local function name_problem(event, field)
   end
 end
 
--- The first fault of an event and the field that has it.
-local function problem_of(event)
+-- What is wrong with an event, and the field that has it.
+local function message_of(event)
   local message = shape.check(records.webhook_event, event, "event")
   if message then
     return message
   end
   for _, field in ipairs { "webhookId", "eventType" } do
-    message = name_problem(event, field)
+    message = name_message(event, field)
     if message then
       return message, field
     end
@@ -99,9 +99,10 @@ function M.parse(body, headers)
     return malformed("the body must be an object (got " .. json.kind(event) .. ")")
   end
   shape.drop_nulls(nulls, event)
-  local problem, field = problem_of(event)
-  if problem then
-    return malformed(text.printable(problem, 200), field)
+  local field
+  message, field = message_of(event)
+  if message then
+    return malformed(text.printable(message, 200), field)
   end
   return event
 end

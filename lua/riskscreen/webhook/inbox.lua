@@ -194,9 +194,9 @@ end
 
 -- Handles an event. Returns the failure and the status to answer with, or nothing.
 local function process(self, event, id)
-  local kept, problem = self.waiters:add(event, id)
+  local kept, failure = self.waiters:add(event, id)
   if not kept then
-    return problem, 503
+    return failure, 503
   end
   local handler = self.handlers[event.eventType] or self.handlers["*"]
   if handler then
@@ -209,9 +209,9 @@ end
 
 -- Tells the operator of a failure. Where that fails, too, the delivery has its answer nevertheless.
 local function tell(self, failure, event)
-  local ok, problem = protected(self.settings.on_failure, failure, event)
+  local ok, told = protected(self.settings.on_failure, failure, event)
   if not ok then
-    report(problem, event)
+    report(told, event)
   end
 end
 
@@ -246,13 +246,13 @@ local function accept(self, event)
     event = fetched
   end
   local id, event_id = ids_of(self, event)
-  local state, problem = ask_store(self, "claim", id)
+  local state, err = ask_store(self, "claim", id)
   if state == "done" then
     return answer(200, { received = true, duplicate = true })
   elseif state == "busy" then
     return refuse(503, "the event is being handled", { ["Retry-After"] = RETRY_AFTER })
   elseif state ~= "new" then
-    tell(self, problem or "the store cannot say whether the event was handled", event)
+    tell(self, err or "the store cannot say whether the event was handled", event)
     return refuse(503, "the event cannot be taken now")
   end
   local ok, failure, status = protected(process, self, event, event_id)
@@ -347,7 +347,7 @@ local M = { options = inbox_options, shared_options = shared_options }
 ---@return string|nil message
 function M.check(specs, given)
   local settings, wrong = check.options(specs, given)
-  local message = wrong and wrong.message or auth.problem(settings)
+  local message = wrong and wrong.message or auth.misuse(settings)
   return not message and settings or nil, message
 end
 
