@@ -96,6 +96,7 @@ end
 -- operator's runtime may not know of such tasks.
 local function work(run, worker)
   local has_children, body, queue, window = run.runtime.tasks.has_children, run.body, run.queue, run.window
+  run.changed:notify() -- the caller starts the other workers, if this one's first item waits
   while run.begun < run.taken and not run.stopped do
     local index = run.begun + 1
     local slot = index % window
@@ -128,28 +129,37 @@ local function start_worker(run)
   end)
 end
 
--- Starts a worker for each item under way, up to `concurrency`.
+-- Starts a worker for each item under way, up to `concurrency`. One worker alone finds out whether items wait at all.
 local function start_workers(run)
-  while run.working < run.concurrency and run.working < run.taken - run.ended and run.begun < run.taken do
+  while
+    run.working < run.concurrency
+    and run.working < run.taken - run.ended
+    and run.begun < run.taken
+    and (run.working == 0 or run.begun > run.ended)
+  do
     start_worker(run)
   end
+end
+
+local function next_result(run)
+  return run.results[(run.reported + 1) % run.window]
 end
 
 -- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones. A result
 -- does not wait for a slow source.
 local function fill(run)
-  start_workers(run)
-  local now, has_result = run.runtime.now, nil
+  local now = run.runtime.now
   local began = now()
+  start_workers(run)
   while
-    not (run.exhausted or run.stopped or has_result and now() - began > SLOW)
+    not (run.exhausted or run.stopped)
     and run.taken - run.ended < AHEAD * run.concurrency
     and run.taken - run.reported < run.window
   do
     take(run)
-    has_result = run.results[(run.reported + 1) % run.window]
-    if run.working < run.concurrency then
-      start_workers(run)
+    start_workers(run)
+    if next_result(run) and now() - began > SLOW then
+      return
     end
   end
 end
@@ -219,8 +229,11 @@ function M.next(run)
     error("the source is being read, or its reader was cancelled: the run cannot go on", 2)
   end
   while not run.stopped do
-    fill(run)
-    local entry = run.results[(run.reported + 1) % run.window]
+    local entry = next_result(run)
+    if not entry or run.taken - run.begun <= run.concurrency then
+      fill(run)
+      entry = next_result(run)
+    end
     if entry then
       return report(run, entry)
     elseif run.exhausted and run.ended == run.taken then
