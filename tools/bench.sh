@@ -24,6 +24,7 @@ nginx | fleet)
   need wrk
   build_preset luajit
   ;;
+instructions) build_preset luajit ;;
 esac
 
 # measure LUA NAME...

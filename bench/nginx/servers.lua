@@ -7,7 +7,7 @@ local socket = require("socket")
 
 local GATEWAY = [[
 MODULES
-user root; worker_processes WORKERS; AFFINITY1 pid DIR/gateway.pid; error_log DIR/error.log warn;
+user root; worker_processes WORKERS; AFFINITY1 SINGLE pid DIR/gateway.pid; error_log DIR/error.log warn;
 events { worker_connections 4096; }
 http {
   access_log off; keepalive_requests 1000000000; keepalive_timeout 3600s;
@@ -37,6 +37,8 @@ http {
   }
 }
 ]]
+
+local VALGRIND = "valgrind --tool=callgrind --dump-before=%s --callgrind-out-file=%s/counts "
 
 -- nginx puts in the address, because an answer about another address would be refused.
 local BODY = '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1767225600000,"address":"$arg_address",'
@@ -82,10 +84,14 @@ local function start(directory, name, text, values)
   local file = assert(io.open(path, "w"))
   file:write(fill(text, values))
   file:close()
-  execute(("%s -p %s -c %s -e %s/error.log"):format(program.command, directory, path, directory))
+  local under = values.MARK and VALGRIND:format(values.MARK, directory) or ""
+  local command = program.command:gsub("nginx$", under .. "%0")
+  local output = values.MARK and (" >%s/valgrind.log 2>&1 &"):format(directory) or ""
+  execute(("%s -p %s -c %s -e %s/error.log%s"):format(command, directory, path, directory, output))
 end
 
 ---@class riskscreen.bench.Servers
+---@field private counted? integer files of counts that were read
 ---@field url string of the gateway
 ---@field directory string
 ---@field private port integer of the service
@@ -100,10 +106,11 @@ M.can_pin = tonumber(first_line_of("nproc")) >= 2
 
 ---Starts both. ROOT, DIR and BEHIND (the service's port) are replaced in the directives.
 ---@param directives { http: string, server: string }
----@param workers integer of the gateway
+---@param workers integer of the gateway; 0: it has one process
 ---@param pinned? boolean whether the gateway's one worker has its own core
+---@param mark? string the C function before whose calls callgrind writes its counts; without it there is no callgrind
 ---@return riskscreen.bench.Servers
-function M.start(directives, workers, pinned)
+function M.start(directives, workers, pinned, mark)
   local directory = os.tmpname()
   os.remove(directory)
   execute("mkdir " .. directory)
@@ -111,18 +118,21 @@ function M.start(directives, workers, pinned)
   values.PORT, values.BEHIND = tostring(free_port()), tostring(free_port())
   -- nginx does not read LUA_PATH.
   values.GIVEN = (os.getenv("LUA_PATH") or ""):gsub(";;+", ";")
-  values.WORKERS = tostring(workers)
+  values.WORKERS = tostring(math.max(workers, 1))
+  values.SINGLE = workers == 0 and "daemon off; master_process off;" or ""
   values.AFFINITY1 = pinned and "worker_cpu_affinity 01;" or ""
   values.AFFINITY2 = pinned and "worker_cpu_affinity 10;" or ""
   values.HTTP, values.SERVER = fill(directives.http, values), fill(directives.server, values)
   local self = setmetatable({ directory = directory, port = values.BEHIND }, Servers)
   self.url = "http://127.0.0.1:" .. values.PORT
   start(directory, "service", SERVICE, values)
+  values.MARK = mark
   start(directory, "gateway", GATEWAY, values)
-  local deadline = socket.gettime() + 10
+  local deadline = socket.gettime() + 60
   repeat
-    self.workers = lines_of(("pgrep -P $(cat %s/gateway.pid)"):format(directory))
-  until self.workers[workers] or socket.gettime() > deadline
+    local connection = socket.connect("127.0.0.1", values.PORT)
+    self.workers = connection and workers > 0 and lines_of(("pgrep -P $(cat %s/gateway.pid)"):format(directory)) or {}
+  until connection and #self.workers >= workers or socket.gettime() > deadline
   return self
 end
 
@@ -159,6 +169,13 @@ function Servers:cpu()
     ran = ran + tonumber(read(("/proc/%s/schedstat"):format(worker)):match("%d+")) / 1e9
   end
   return ran
+end
+
+---The instructions since the last mark, which callgrind has written.
+---@return integer
+function Servers:instructions()
+  self.counted = (self.counted or 0) + 1
+  return tonumber(read(("%s/counts.%d"):format(self.directory, self.counted)):match("\ntotals: (%d+)"))
 end
 
 ---Everything in the error log.
