@@ -13,7 +13,7 @@ local sub = string.sub
 -- The parts of a text: version, kind, verdict as JSON, time of the fetch, end. The times are milliseconds; the first is
 -- negative where another machine has fetched before this one has started. They come last, because LuaJIT's hash of a
 -- long text reads little more than its end: with the times first, texts of one verdict collided, and a hit in the dict
--- took up to 18,000 instructions more (`./dev bench instructions`).
+-- took up to 18,000 instructions more.
 local VERSION = "6"
 local TEXT = VERSION .. "%s%s%016.0f%016.0f"
 local JSON_AT = 3
@@ -25,7 +25,7 @@ local MAX_KNOWN = 500 -- verdicts by their JSON, and as many by their risk
 local LONGEST_KNOWN = 4096 -- bytes of JSON
 
 local is_kind = { [FRESH] = true, [FAILED] = true, [STALE] = true }
-local is_action = tables.set { "allow", "review", "block", "unknown" }
+local is_action = decisions.severity
 local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 
 -- Failures for lack of time: another caller may have more.

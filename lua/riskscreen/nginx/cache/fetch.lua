@@ -2,14 +2,12 @@
 -- for its result by a semaphore, each until its own deadline. A fetch takes the lock of all workers, and asks Redis,
 -- then the service. It keeps the answer.
 local entries = require "riskscreen.nginx.cache.entry"
-local tables = require "riskscreen.util.tables"
+local is_action = require("riskscreen.policy.decision").severity
 
 local TICK = 0.001 -- seconds; nginx's clock shows no shorter time, and a shorter wait does not let time pass
 local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
 local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
-
-local is_action = tables.set { "allow", "review", "block", "unknown" }
 
 ---@class riskscreen.nginx.Fetch a caller's request for a decision that is in no tier; if it is the first, a fetch
 ---@field cache riskscreen.nginx.Cache
@@ -26,8 +24,8 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 ---@field lock string|boolean|nil of all workers; see CacheDict:lock
 ---@field shared? { key: string, lease: number, purge?: number, mark: string } what Redis has said about it
 ---@field result? riskscreen.nginx.Entry|false once it is over; false without one
----@field source riskscreen.nginx.CacheSource|false
----@field own riskscreen.Decision|false for the caller that fetches
+---@field source? riskscreen.nginx.CacheSource
+---@field own? riskscreen.Decision for the caller that fetches
 ---@field is_private? boolean the result counts for that caller alone
 ---@field failure? any the error that ended it
 local Fetch = {}

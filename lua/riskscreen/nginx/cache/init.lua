@@ -217,9 +217,6 @@ function Cache:get(address, network_name, timeout)
     generation = generation,
     expired = entry,
     waiting = 0,
-    lock = false,
-    own = false,
-    source = false,
   }, now)
   -- The lists may have changed during the fetch.
   local has_changed = self.lists and self.lists:generation() ~= generation
@@ -300,7 +297,7 @@ local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 local function nothing() end
 local NO_METRICS = { lookup = nothing, took = nothing, count = nothing }
 local DEFAULTS = { lru = 10000, timeout = 5, version = "0", metrics = NO_METRICS }
-local NO_LRU = { get = nothing, set = nothing, takes = nothing, clear = nothing }
+local NO_LRU = { get = nothing, set = nothing, takes = nothing }
 
 -- Whether nginx ends the request that is served when its client disconnects. Without the directive
 -- lua_check_client_abort, on_abort says so before it looks at its argument.
