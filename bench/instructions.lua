@@ -1,6 +1,6 @@
 -- The instructions of lookups on Lua 5.4 beside the same work by hand (support/ways.lua), and of requests at the gate
--- beside a gate by hand (nginx/instructions.lua). Unlike times, they repeat on a busy machine. Needs valgrind, nginx and
--- LuaSocket. Usage: ./dev bench instructions
+-- beside a gate by hand (nginx/instructions.lua). Unlike times, they repeat on a busy machine. Needs valgrind, nginx
+-- and LuaSocket. Usage: ./dev bench instructions
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 
