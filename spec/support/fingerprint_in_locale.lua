@@ -1,7 +1,7 @@
 -- Prints the fingerprint of a table in several locales, one a line; or "no locale".
 local tables = require "riskscreen.util.tables"
 
-for _, locale in ipairs { "C", "en_US.UTF-8", "de_DE.UTF-8" } do
+for _, locale in ipairs { "C", "en_US.ISO-8859-1", "de_DE.ISO-8859-1" } do
   if not os.setlocale(locale) then
     print "no locale"
     return

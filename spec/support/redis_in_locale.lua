@@ -2,7 +2,7 @@
 -- the URL.
 local riskscreen = require "riskscreen"
 
-if not os.setlocale "de_DE.UTF-8" then
+if not os.setlocale "de_DE.ISO-8859-1" then
   print "no locale"
   return
 end

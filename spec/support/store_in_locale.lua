@@ -2,7 +2,7 @@
 -- store is in memory, or in Redis: store_in_locale.lua [URL]
 local riskscreen = require "riskscreen"
 
-if not os.setlocale "en_US.UTF-8" then
+if not os.setlocale "en_US.ISO-8859-1" then
   print "no locale"
   return
 end
