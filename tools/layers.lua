@@ -54,6 +54,7 @@ M.rules = {
     ["riskscreen.lists.index"] = "the gate keeps the account's lists under the same keys",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
     ["riskscreen.client.screen"] = "a watch and the command have its options, and a queue decides about transactions",
+    ["riskscreen.client.source"] = "a watch and a queue read a list or a function of items, too",
     ["riskscreen.call.access_key"] = "the command removes the key from what an assistant reads",
     ["riskscreen.call.limiter"] = "a watch has the same cap of a day",
     ["riskscreen.call.breaker"] = "the gate has a circuit to Redis, too",

@@ -1153,7 +1153,7 @@ local riskscreen_QueueWorker = {}
 ---@return riskscreen.Queue
 function riskscreen.queue.new(given) end
 
----Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So after any end repeat `add` with the same inputs in the same order. Further inputs may follow; other ones are refused. Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost".
+---Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So after any end repeat `add` with the same inputs in the same order. Further inputs may follow; other ones are refused. Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost". A function that returns nil and a reason fails.
 ---@param run string name of the run: another one screens the same inputs anew
 ---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
 ---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer }) of all rows so far

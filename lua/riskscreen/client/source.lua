@@ -1,5 +1,6 @@
 -- Reads the items of a list, a function or an open file. It reads one at a time, so that a long input needs no memory.
 
+local errors = require "riskscreen.errors"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -98,6 +99,24 @@ function M.reader(source)
     return of_list(source)
   end
   return nil, "must be a list, a function or an open file (got " .. text.kind(source) .. ")"
+end
+
+---An iterator of the items of a source. If the source fails it raises an error object.
+---@param source any as `reader` takes it
+---@return fun(): any
+function M.items(source)
+  local read, fault = M.reader(source)
+  return function()
+    local item, problem = nil, "the source " .. tostring(fault)
+    if read then
+      item, problem = read()
+    end
+    if item == nil and problem ~= nil then
+      local err = errors.new("invalid_argument", tostring(problem), { field = "source", sent = false })
+      error(errors.is(problem) and problem or err, 0)
+    end
+    return item
+  end
 end
 
 return M

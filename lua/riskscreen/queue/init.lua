@@ -13,6 +13,7 @@ local kept = require "riskscreen.json.kept"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
+local sources = require "riskscreen.client.source"
 local statuses = require "riskscreen.queue.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -270,7 +271,8 @@ end
 
 ---Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So
 ---after any end repeat `add` with the same inputs in the same order. Further inputs may follow; other ones are refused.
----Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost".
+---Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost". A
+---function that returns nil and a reason fails.
 ---@param run string name of the run: another one screens the same inputs anew
 ---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
 ---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer }) of all rows so far
@@ -280,18 +282,14 @@ function Queue:add(run, inputs, on_progress)
   local problem = M.run_problem(run)
   if problem then
     error("queue:add: " .. problem, 2)
-  elseif type(inputs) ~= "function" and type(inputs) ~= "table" then
-    error(("queue:add: inputs must be a list or a function (got %s)"):format(text.kind(inputs)), 2)
+  elseif type(inputs) ~= "function" and not (type(inputs) == "table" and tables.sequence_length(inputs)) then
+    error(("queue:add: inputs must be a list without a gap, or a function (got %s)"):format(text.kind(inputs)), 2)
   end
   local totals, err
   repeat
-    local index = 0
     totals, err = result(function()
       prepare(self)
-      return add_run(self, run, type(inputs) == "function" and inputs or function()
-        index = index + 1
-        return inputs[index]
-      end, on_progress)
+      return add_run(self, run, sources.items(inputs), on_progress)
     end)
   until totals or err.reason ~= "lost" or type(inputs) == "function"
   return totals, err

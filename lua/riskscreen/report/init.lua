@@ -84,6 +84,8 @@ function M.write(request)
   local sources, output = checked.input, checked.output
   if type(sources) ~= "table" then
     sources = { sources }
+  elseif not tables.sequence_length(sources) then
+    error("report: input must be a list without a gap", 2)
   end
   for _, value in ipairs(tables.concat(sources, { output })) do
     if type(value) ~= "string" and io.type(value) ~= "file" then

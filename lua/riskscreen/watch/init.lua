@@ -16,6 +16,7 @@ local outboxes = require "riskscreen.watch.outbox"
 local random = require "riskscreen.util.random"
 local row_options = require "riskscreen.options.rows"
 local rows = require "riskscreen.rows"
+local sources = require "riskscreen.client.source"
 local screening = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -258,10 +259,10 @@ local function items_of(settings)
   local source, count = settings.source, 0
   if type(source) == "string" then
     return rows_of(settings)
+  elseif type(source) == "function" then
+    source = source()
   end
-  local next_item = type(source) == "function" and source() or function()
-    return source[count + 1]
-  end
+  local next_item = sources.items(source)
   return function()
     local item = next_item()
     if item == nil and count == 0 and not settings.allow_empty then

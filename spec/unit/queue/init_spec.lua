@@ -338,6 +338,26 @@ describe_if("a queue in Redis", function()
     assert.equal(0, queue:add("march", { tables.copy(row) }).added)
   end)
 
+  it("fails where its inputs end by an error, and goes on with them later", function()
+    local rows, failure = inputs_of(700, 5000), "the database is away"
+    local function source()
+      local index = 0
+      return function()
+        index = index + 1
+        if index == 600 and failure then
+          return nil, failure
+        end
+        return rows[index]
+      end
+    end
+    local totals, err = queue:add("march", source())
+    assert.is_nil(totals)
+    assert.matches("the database is away", err.message, 1, true)
+    failure = nil
+    assert.equal(700, queue:add("march", source()).rows)
+    assert.equal(700, queue:status().added)
+  end)
+
   it("lets two producers add the same run side by side, each row once", function()
     riskscreen.run(function()
       local totals = {}
@@ -918,6 +938,10 @@ describe_if("a queue in Redis", function()
       end,
       function()
         queue:add("file", 5)
+      end,
+      function()
+        local row = { address = address(1), network = "eth" }
+        queue:add("file", { row, nil, row })
       end,
       function()
         queue:worker {}

@@ -654,6 +654,28 @@ describe("a watch", function()
     assert.same({ B, C }, world.screened)
   end)
 
+  it("fails on a source that ends by an error or has a gap, and forgets no verdict", function()
+    local world = new_world { [A] = "block", [B] = "block" }
+    watch_of(world, { source = { A, B } }):once()
+    local function broken()
+      local items = { A }
+      return function()
+        return table.remove(items), "the database is away"
+      end
+    end
+    local function none() end
+    local faults =
+      { ["the database is away"] = broken, ["without a gap"] = { A, nil, B }, ["a list, a function"] = none }
+    for message, source in pairs(faults) do
+      local summary, err = watch_of(world, { source = source }):once()
+      assert.is_nil(summary)
+      assert.equal("invalid_argument", err.kind)
+      assert.matches(message, err.message, 1, true)
+    end
+    watch_of(world, { source = { A, B } }):once()
+    assert.equal(2, #world.changes)
+  end)
+
   it("raises misuse at the caller's line", function()
     local world = new_world {}
     for message, request in pairs {
