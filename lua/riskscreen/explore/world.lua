@@ -221,18 +221,40 @@ local function new_client(plan, options)
   return made
 end
 
--- The client of a plan, as new for another life. A new one takes as long as four screenings: only what calls leave
--- behind is made again.
-local function fresh_client(run)
-  local plan = run.plan
-  plan.made = plan.made or new_client(plan)
-  local state = calls.state_of(plan.made)
+-- A text of a client's options, the same one in each run; nil where they hold more than scalars and the store.
+local function key_of_options(run, options)
+  local words = {}
+  for name, value in pairs(options) do
+    if value ~= run.store and (type(value) == "table" or type(value) == "function") then
+      return nil
+    end
+    words[#words + 1] = ("%s %s %q"):format(tostring(name), type(value), value == run.store and "" or tostring(value))
+  end
+  table.sort(words)
+  return table.concat(words, "\n")
+end
+
+-- A client with more options, as new for this life. To make one takes as long as four screenings. So a plan keeps its
+-- clients, and a life gets each of them once: only what calls leave behind is made again.
+local function client_of(run, options)
+  local plan, key = run.plan, key_of_options(run, options)
+  if not key then
+    return new_client(plan, options)
+  end
+  local kept, place = plan.clients[key] or {}, (run.taken[key] or 0) + 1
+  local made = kept[place] or new_client(plan, options)
+  plan.clients[key], kept[place], run.taken[key] = kept, made, place
+  local state = calls.state_of(made)
   local fresh = calls.new_state(state.settings, run.runtime, state.settings.transport)
   for _, name in ipairs { "runtime", "transport", "budget", "limiter", "breaker", "hedge", "stats" } do
     state[name] = fresh[name]
   end
-  state.pendings, plan.made.policy = nil, state.settings.policy
-  return plan.made
+  for _, route in pairs(state.routes) do
+    route.counts = nil
+  end
+  state.pendings, state.hook_failures, state.last_hook_failure = nil, 0, nil
+  state.settings.store, made.policy = options.store, state.settings.policy
+  return made
 end
 
 -- An event about the same transaction from an attacker, who does not know the secret.
@@ -371,7 +393,8 @@ local function new_world(run)
         end
     end,
     client = function(options)
-      return new_client(plan, options)
+      text.expect("world.client: options", options, "table", true)
+      return client_of(run, options or {})
     end,
     now = runtime.now,
     sleep = runtime.sleep,
@@ -391,10 +414,10 @@ local function live(run)
   for _, release in ipairs(run.locks) do
     release()
   end
-  run.locks = {}
+  run.locks, run.taken = {}, {}
   local has_ended = false
   local task = runtime.tasks.spawn(function()
-    run.plan.program(fresh_client(run), new_world(run))
+    run.plan.program(client_of(run, {}), new_world(run))
     step(run, "end", at_effect, "")
   end)
   runtime.tasks.on_end(task, function()
@@ -443,7 +466,7 @@ end
 ---@return string|nil misuse
 function M.find_truth(plan)
   local misuse
-  plan.truth, plan.by_id = {}, {}
+  plan.truth, plan.by_id, plan.clients = {}, {}, {}
   for _, input in ipairs(plan.inputs) do
     plan.by_id[input.id] = tables.merge(input, { key = key_of(input.address, input.network) })
   end
@@ -455,7 +478,7 @@ function M.find_truth(plan)
       misuse = misuse or decision.error and ("the input %s: %s"):format(text.show(input.id), tostring(decision.error))
     end
   end
-  local run = M.run(tables.merge(plan, { program = screen_all }), nothing)
+  local run = M.run(tables.merge(plan, { program = screen_all, clients = {} }), nothing)
   return misuse or run.crash and tostring(run.crash):match("^[^\n]*"):gsub("^%S+:%d+: ", "") or nil
 end
 

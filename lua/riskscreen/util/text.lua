@@ -169,15 +169,16 @@ function M.to_number(written)
   return tonumber(written) or tonumber((written:gsub("%.", (("%.1f"):format(0.5):sub(2, 2)))))
 end
 
-local function digits_of(byte)
-  return ("%02x"):format(byte:byte())
+local hex_of = {} -- by the byte
+for byte = 0, 255 do
+  hex_of[string.char(byte)] = ("%02x"):format(byte)
 end
 
 ---Bytes as hexadecimal digits in lower case.
 ---@param bytes string
 ---@return string
 function M.hex(bytes)
-  return (bytes:gsub(".", digits_of))
+  return (bytes:gsub(".", hex_of))
 end
 
 local BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -297,6 +297,33 @@ describe("exploring", function()
     assert.same({ webhook = true, poll = true }, tables.pick(sources, { "webhook", "poll" }))
   end)
 
+  it("gives each life clients as new, each apart from the others, and each run an empty store", function()
+    local lives, before, entries = 0, {}, nil
+    local function program(client, world)
+      local made = { client, world.client(), world.client { retry = false } }
+      made[4], made[5] = world.client { store = world.store }, world.client { store = world.store }
+      local good = world.inputs[1]
+      lives, entries = lives + 1, world.store:space("own"):count()
+      for index, one in ipairs(made) do
+        local risks = one:stats().operations.getAddressRisk
+        before[one:stats().calls + (risks and risks.calls or 0)] = true
+        for other = index + 1, #made do
+          assert(one ~= made[other])
+        end
+        one.policy = index == 3 and {} or one.policy
+        local _ = index ~= 3 and ask(one, world, good)
+      end
+      world.store:space("own"):put("key", "value")
+      assert(made[1]:stats().operations.getAddressRisk.calls == 1)
+      pay_all(client, world)
+    end
+    assert.equal("nil", tostring((explore.run(program, quickly { inputs = { GOOD } }))))
+    assert.is_true(lives > 60)
+    assert.same({ [0] = true }, before)
+    assert.is_nil(explore.replay(program, {}, quickly { inputs = { GOOD } }))
+    assert.equal(0, entries)
+  end)
+
   it("starts a program again that failed under a fault, and tells of one that always fails", function()
     local function fragile(client, world)
       for _, input in ipairs(world.inputs) do
