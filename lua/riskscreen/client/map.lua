@@ -192,21 +192,15 @@ end
 
 local M = {}
 
--- The results of an entry's function in a task that has ended: this does not wait. A failure of the function ends the
--- run.
-local function results_of(run, task)
-  local ok, value, err, extra = pcall(task.await, task)
-  if not ok then
-    run:stop()
-    error(value, 0)
-  end
-  return value, err, extra
-end
-
 local function report(run, entry)
   local value, err, extra = entry.value, entry.err, entry.extra
   if entry.task then
-    value, err, extra = results_of(run, entry.task)
+    local ok
+    ok, value, err, extra = pcall(entry.task.await, entry.task) -- it has ended: this does not wait
+    if not ok then
+      run:stop()
+      error(value, 0)
+    end
   end
   run.results[entry.position % run.window] = nil
   run.reported = run.reported + 1
@@ -261,25 +255,19 @@ end
 ---@field position integer every item up to this one has been reported
 ---@field pending { index: integer, item: any }[] items taken and not reported, in the source's order
 
--- The entries that are taken and not yet reported, in any order.
-local function pending_entries(run)
-  local entries = {}
-  for _, waiting in ipairs { run.queue, run.results } do
-    for _, entry in pairs(waiting) do
-      entries[#entries + 1] = entry
-    end
-  end
-  for worker in pairs(run.workers) do
-    entries[#entries + 1] = worker.entry
-  end
-  return entries
-end
-
 ---@return riskscreen.RunStatus
 function Run:where()
   local pending = {}
-  for index, entry in ipairs(pending_entries(self)) do
-    pending[index] = { index = entry.index, item = entry.item }
+  local function add(entry)
+    pending[#pending + 1] = entry and { index = entry.index, item = entry.item }
+  end
+  for _, waiting in ipairs { self.queue, self.results } do
+    for _, entry in pairs(waiting) do
+      add(entry)
+    end
+  end
+  for worker in pairs(self.workers) do
+    add(worker.entry)
   end
   table.sort(pending, function(a, b)
     return a.index < b.index

@@ -282,15 +282,14 @@ end
 -- Returns all items, or nil and an error.
 local function all(walk)
   local list = {}
-  local items, err = walk:next()
-  while items do
-    for _, item in ipairs(items) do
+  repeat
+    local items = walk:next()
+    for _, item in ipairs(items or {}) do
       list[#list + 1] = item
     end
-    items, err = walk:next()
-  end
-  if err then
-    return nil, err
+  until not items
+  if walk.failure then
+    return nil, walk.failure
   end
   return list
 end

@@ -168,6 +168,38 @@ describe("map", function()
     assert.equal(3, most)
   end)
 
+  -- The workers of a run over 100 items, 10 at a time.
+  local function workers_of(body)
+    local runtime, workers = require "riskscreen.runtime", 0
+    local tasks = setmetatable({
+      spawn = function(...)
+        workers = workers + 1
+        return runtime.tasks.spawn(...)
+      end,
+    }, { __index = runtime.tasks })
+    local counting = setmetatable({ tasks = tasks }, { __index = runtime })
+    local run = assert(maps.new(counting, numbers(100), body, { concurrency = 10, ordered = true }))
+    assert.equal(100, #values(run))
+    return workers
+  end
+
+  in_both("has one worker for many items that do not wait", function()
+    assert.is_true(workers_of(double) <= 5)
+  end)
+
+  in_both("has a worker for each place where items wait", function()
+    local running, most = 0, 0
+    local workers = workers_of(function()
+      running = running + 1
+      most = math.max(most, running)
+      riskscreen.sleep(0)
+      running = running - 1
+      return true
+    end)
+    assert.equal(10, most)
+    assert.is_true(workers >= 10)
+  end)
+
   in_both("reports items as they finish when unordered", function()
     local gate = riskscreen.spawn(function()
       riskscreen.sleep(3600)
