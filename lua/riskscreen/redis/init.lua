@@ -49,6 +49,13 @@ local function command_of(command)
   return command
 end
 
+-- Raises at the caller of the client's method. What is behind a gap would not be sent.
+local function expect_list(name, list)
+  if type(list) ~= "table" or not tables.sequence_length(list) then
+    error(("redis: %s must be a list without a gap (got %s)"):format(name, text.kind(list)), 3)
+  end
+end
+
 -- Makes a new connection, unless the last attempt failed a short time ago.
 local function open_after_pause(self)
   local now = runtime.now()
@@ -196,7 +203,7 @@ end
 ---@return riskscreen.Error|nil err
 function Redis:pipeline(commands)
   local list = {}
-  text.expect("redis: commands", commands, "table")
+  expect_list("commands", commands)
   for index, command in ipairs(commands) do
     text.expect("redis: a command", command, "table")
     list[index] = command_of(command)
@@ -230,9 +237,10 @@ end
 ---@return riskscreen.Error|nil err
 function Redis:script(script, keys, arguments)
   text.expect("redis: script", script, "table")
-  text.expect("redis: keys", keys, "table")
-  text.expect("redis: arguments", arguments, "table", true)
-  local command = command_of(tables.concat({ "EVALSHA", "", #keys }, keys, arguments or {}))
+  arguments = arguments or {}
+  expect_list("keys", keys)
+  expect_list("arguments", arguments)
+  local command = command_of(tables.concat({ "EVALSHA", "", #keys }, keys, arguments))
   for _ = 1, MOST_ATTEMPTS do
     if not script.sha then
       local loaded, err = load(self, script)

@@ -2,6 +2,7 @@
 -- The runtime starts, suspends and wakes the coroutines.
 
 local errors = require "riskscreen.errors"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local LONGEST_WAIT = 1e9 -- seconds; the core's timers take no longer ones
@@ -430,6 +431,9 @@ return function(runtime)
       if type(body) ~= "function" then
         error("gather: expected a list of functions (one is a " .. type(body) .. ")", 2)
       end
+    end
+    if not tables.sequence_length(bodies) then
+      error("gather: expected a list of functions without a gap", 2) -- those behind a gap would not run
     end
     ensure_waiting "gather"
     local group = M.spawn(function()

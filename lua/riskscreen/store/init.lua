@@ -103,7 +103,9 @@ end
 ---@return riskscreen.Error|nil err
 function Store:batch(changes)
   local backend = backend_of(self)
-  text.expect("store: changes", changes, "table")
+  if type(changes) ~= "table" or not tables.sequence_length(changes) then
+    error("store: changes must be a list without a gap", 2) -- those behind a gap would be lost
+  end
   for _, change in ipairs(changes) do
     text.expect("store: a change", change, "table")
     local err = change_error(change)
@@ -231,6 +233,8 @@ end
 function Space:each(range)
   text.expect("store: range", range, "table", true)
   local prefix, after = range and range.prefix or "", range and range.after
+  text.expect("store: prefix", prefix, "string")
+  text.expect("store: after", after, "string", true)
   local from, to = prefix, prefix .. LAST:sub(#prefix + 1)
   if after and not tables.precedes(after, prefix) then
     from = after .. FIRST

@@ -49,11 +49,15 @@ end
 function Claims:claim(id)
   local settings, space = self.settings, self.space
   local key, token = settings.prefix .. id, random.token()
-  local old = settings.old_prefix and space:get(settings.old_prefix .. id)
+  local old, err, value
+  if settings.old_prefix then
+    old, err = space:get(settings.old_prefix .. id)
+  end
   if old and M.is_done(old) then
     return "done"
+  elseif err == nil then
+    value, err = take(space, key, token, settings.lease)
   end
-  local value, err = take(space, key, token, settings.lease)
   if value == token then
     -- Outside of tasks nothing else runs while the handler works, and a task would begin after it.
     local may_renew = runtime.name == "nginx" or not runtime.tasks.blocks()

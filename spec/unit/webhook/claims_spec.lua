@@ -152,6 +152,32 @@ for name, space in pairs { ["a shared dict"] = in_dict, ["a store"] = in_store }
   end)
 end
 
+it("a claim is not given while nobody can say whether 0.9.0 has handled the event", function()
+  local kept = riskscreen.store.memory():space "handled"
+  kept:put("id w1", "done", TTL)
+  local get, is_down = kept.get, true
+  local space = setmetatable({
+    get = function(_, key)
+      if is_down and key == "id w1" then
+        return nil, "it is down"
+      end
+      return get(kept, key)
+    end,
+  }, {
+    __index = function(_, method)
+      return function(_, ...)
+        return kept[method](kept, ...)
+      end
+    end,
+  })
+  local one = claims.new(space, { prefix = "claim:", old_prefix = "id ", ttl = TTL, lease = LEASE })
+  local claimed, message = one:claim "w1"
+  assert.is_nil(claimed)
+  assert.matches("it is down", message)
+  is_down = false
+  assert.equal("done", one:claim "w1")
+end)
+
 describe("claims outside of tasks", function()
   it("leave nothing behind in a program that never runs the loop", function()
     local one = new_claims(in_store())
