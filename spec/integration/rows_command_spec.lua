@@ -125,7 +125,7 @@ describe("a file of rows in the command", function()
       { "screen", "--file", path, "-o", "-", "--jsonl", "--keep", "X" },
       { "blacklist", "import", path, "--risk", "high/scam", "--jsonl" },
       { "watch", "--file", path, "--once" },
-      { "list", "build", path, "-o", path .. ".rsl", "--json" },
+      { "list", "build", path, "-o", path .. ".rsl", "--json", "--ignore-columns", "X" },
       { "report", path, "-o", path .. ".html" },
     } do
       local arguments = { "--sandbox", unpack(verb) }

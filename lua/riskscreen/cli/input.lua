@@ -124,7 +124,7 @@ function M.open(context, path, most_invalid)
   if level == nil then
     level = context:setting "address_check"
   end
-  local given = { name = name, checked_first = true }
+  local given = { name = name, checked_first = true, network = context:network() }
   given.most_invalid = most_invalid or level ~= false and math.max(GARBAGE, context.options.max_invalid) or nil
   local input = status.ensure(rows.open(source, tables.merge(context.options, given)))
   local lacking = input:lacks(context.options.keep or {}, "--keep")

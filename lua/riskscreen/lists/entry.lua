@@ -1,10 +1,12 @@
 -- A row of a list file becomes an entry: address, network, note and time of expiry are checked. Pure.
 local date = require "riskscreen.util.date"
 local index = require "riskscreen.lists.index"
+local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local LONGEST_NOTE = 990 -- bytes
+local UNKNOWN = "%s is not a field of a list%s rename or remove it, or build the list with --ignore-columns"
 local EARLIEST, LATEST = 1e9, 1e11 -- Unix seconds; other numbers are dates without hyphens, or milliseconds
 
 ---@class riskscreen.ListRow
@@ -25,12 +27,19 @@ local M = {
   FIELDS = { "address", "network", "note", "expires" },
 }
 
-local is_field = tables.set(M.FIELDS)
+-- Fields that other programs, or the results of the command, have beside those. They are not read, and none can mean
+-- that an entry does not hold.
+local harmless = text.words(
+  "action added added_at added_by added_on analyst asset author case case_id category comment comments country "
+    .. "created created_at created_by currency date_added date_created date_listed degraded description entity "
+    .. "entity_name error fields id label labels line link list_name listed_at listed_on name notes owner program "
+    .. "queue reason reasons reference remarks risk risk_level risk_levels risk_source risk_sources risk_type "
+    .. "risk_types risks row score severity source symbol tag tags time title token type types updated updated_at "
+    .. "updated_on url uuid"
+)
 
--- Parts of other names for the time of expiry, in small letters with "_" around each word. It is not read under them.
-local LIKE_EXPIRES = "expir until [_d]till_ [_d]thru_ [_d]through_ ttl_ lifetime deadline _lapse validity _not.*after_ "
-  .. "_before_$ ^_to_?date_ date_?to_$ valid_?to_ valid_?for_ stop_?date _end[sdeing]*_$ _end[sdeing]*_?date "
-  .. "_end[sdeing]*_?time _end[sdeing]*_?[ao][tn]_"
+-- Where two columns have names of addresses or of networks, an option says which one counts.
+local is_accepted = tables.set(tables.concat(M.FIELDS, harmless, rows.names_of.address, rows.names_of.network))
 
 local function trimmed(value)
   return type(value) == "string" and text.trim(value) or value
@@ -90,20 +99,15 @@ function M.read(row, level)
   return { places = places, note = text.printable(note or "", LONGEST_NOTE), expires = expires }
 end
 
----The reason why a name is taken for a misspelt field, without which entries could hold too long; or nil.
+---The reason why a file with a field is refused; or nil. Under another name the time of expiry would not be read.
 ---@param names table<string, any> the names as keys
 ---@return string|nil
-function M.misspelt(names)
+function M.unknown_field(names)
   for name in pairs(names) do
-    if type(name) == "string" and not is_field[text.lower(name)] then
-      local nearest = text.nearest(name, M.FIELDS)
-      local words = text.lower("_" .. name:gsub("(%l)(%u)", "%1_%2") .. "_"):gsub("[%s%p]+", "_")
-      for part in LIKE_EXPIRES:gmatch "%S+" do
-        nearest = nearest or words:find(part) and "expires"
-      end
-      if nearest then
-        return ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)
-      end
+    local plain = type(name) == "string" and rows.plain_name(name, is_accepted) or ""
+    if plain ~= "" and not is_accepted[plain] then
+      local hint = text.did_you_mean(plain, M.FIELDS)
+      return UNKNOWN:format(text.show(name), hint ~= "" and hint or ";")
     end
   end
 end

@@ -1,6 +1,7 @@
 -- Reads the entries of a list file that is not compiled: rows, or the XML of OFAC (ofac.lua).
 local entries = require "riskscreen.lists.entry"
 local rows = require "riskscreen.rows"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local MAX_PROBLEMS = 100 -- that are kept with their text
@@ -80,15 +81,17 @@ local function read_xml(path, file, facts, settings, add)
 end
 
 local function read_rows(path, file, facts, settings, add)
-  local input, err = rows.open(file, settings)
-  local problem = input and entries.misspelt(input:other_names())
+  local own = tables.concat(settings.ignore_columns or {}, { "note", "expires" }) -- may hold the name of a network
+  local input, err = rows.open(file, tables.merge(settings, { ignore_columns = own }))
+  local problem = input and entries.unknown_field(input:other_names(input.names))
   local row, invalid
   while input and not (err or problem) do
     row, err = input:next()
     if not row then
       break
     end
-    problem, invalid = row.value and entries.misspelt(row.fields), facts.invalid
+    problem, invalid =
+      row.value and entries.unknown_field(input:other_names(tables.sorted_keys(row.fields))), facts.invalid
     if not problem then
       row.note, row.expires = input:field(row, "note"), input:field(row, "expires")
       problem = take(path, row, facts, settings, add)

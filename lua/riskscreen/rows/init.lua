@@ -20,7 +20,10 @@ local names_of = {
 }
 local LIKE_ADDRESS = "^" .. ("[%w:]"):rep(20) .. "[%w:]*$" -- the shortest address has more, and none another character
 local unlike_network = generations.new(1000) -- names of which it is known that they are not like that of the network
-local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'? --network-column NAME names it"
+local LONGEST_NETWORK = 40 -- bytes of a cell that may name a network
+local SETTLES = ": --network-column NAME names it, --ignore-columns NAME passes it over"
+local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'?" .. SETTLES:sub(2)
+local OTHER_NETWORK = "the column %s is not read, and it has the network %s" .. SETTLES
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
 
@@ -30,6 +33,8 @@ local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LO
 ---@class riskscreen.rows.Options the checked options of options/rows.lua, perhaps among others, and what a verb needs
 ---@field address_column? string
 ---@field network_column? string
+---@field ignore_columns? string[]
+---@field network? string of rows that name none
 ---@field delimiter? string
 ---@field encoding? "utf-8"|"latin1"
 ---@field max_invalid? integer
@@ -54,6 +59,8 @@ local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LO
 ---@field is_empty boolean
 ---@field has_network boolean the rows have a column of networks
 ---@field private options riskscreen.rows.Options
+---@field private ignored table<string, true> the plain names of `ignore_columns`
+---@field private is_blind boolean a column that is not read could be that of the network
 ---@field private count integer rows so far
 ---@field invalid_count integer a run that goes on begins with its own
 local Rows = {}
@@ -120,14 +127,25 @@ function Rows:locate(names)
       at[meaning] = at[meaning] or positions[name]
     end
   end
+  local lacks_network = not (at.network or self.options.network_column)
+  self.is_blind = lacks_network and not is_free
   -- Where no name is that of the network, one that is like it would be passed over, and another network would count.
-  for plain, position in pairs(at.network == nil and not self.options.network_column and positions or {}) do
-    if not unlike_network:has(plain) and is_like_network(plain) then
+  for plain, position in pairs(lacks_network and positions or {}) do
+    if not (unlike_network:has(plain) or self.ignored[plain]) and is_like_network(plain) then
       return nil, LIKE_NETWORK:format(text.show(names[position]))
     end
     unlike_network:set(plain, true)
   end
   return at, positions
+end
+
+-- The fault of a column that is not read, and has a name of another network than the one that counts.
+function Rows:fault_of_column(name, value)
+  local is_short = self.is_blind and type(value) == "string" and #value <= LONGEST_NETWORK
+  local network = is_short and addresses.network_names[text.lower(text.trim(value))]
+  local is_other = network and network ~= addresses.canonical_network(self.options.network)
+  return is_other and not self.ignored[plain_name(name)] and OTHER_NETWORK:format(text.show(name), text.show(value))
+    or nil
 end
 
 local function lack(name, names)
@@ -281,6 +299,9 @@ function Rows:next_fields()
       elseif count and count ~= self.width then
         fault = ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
       end
+      for index = 1, self.is_blind and count and not (fault or is_first) and count or 0 do
+        fault = fault or index ~= self.address_at and self:fault_of_column(self.names[index], self.fields[index]) or nil
+      end
       local is_cut = lacks_end and self.options.needs and self.positions and self.positions.reasons
       if is_cut or fault and is_torn then
         return 0, line, nil, fault or "its last line has no end"
@@ -352,6 +373,12 @@ function Rows:of_json(value, line, problem)
   for _, name in ipairs(names) do
     if value[name] == json.null then
       value[name], row.fields[name] = nil, nil
+    end
+  end
+  for position, name in ipairs(names) do
+    local fault = position ~= at.address and self:fault_of_column(name, value[name])
+    if fault then
+      return nil, self:failure(fault, line)
     end
   end
   for meaning, position in pairs(at) do
@@ -486,12 +513,14 @@ function Rows:fields_of(row, names)
   return found
 end
 
----The columns besides address and network, as keys.
+---Those of some names that are neither the address's or the network's nor ignored, as keys.
+---@param names string[]
 ---@return table<string, true>
-function Rows:other_names()
-  local others = tables.set(self.names)
-  for _, position in ipairs { self.address_at or 0, self.network_at or 0 } do
-    others[self.names[position] or ""] = nil
+function Rows:other_names(names)
+  local others = {}
+  for position, name in ipairs(names) do
+    local is_read = names == self.names and (position == self.address_at or position == self.network_at)
+    others[name] = not (is_read or self.ignored[plain_name(name)]) or nil
   end
   return others
 end
@@ -538,11 +567,16 @@ local function new(file, options)
     options = options,
     names = {},
     fields = {},
+    ignored = {},
+    is_blind = false,
     count = 0,
     invalid_count = 0,
     decoder = options.needs and decoder_of_decisions or decoder,
     read = by_kind[file.kind],
   }, Rows)
+  for _, name in ipairs(options.ignore_columns or {}) do
+    self.ignored[plain_name(name)] = true
+  end
   local longest = options.needs and records.LONGEST_OWN or records.LONGEST
   self.next_line = records.lines(file.read, options.encoding, longest)
   self.next_row = records.rows(self.next_line, longest)

@@ -60,6 +60,27 @@ describe("a file of rows", function()
     refused("id,wallett\n1,2\n", "has no column 'address', and its first line is: id,wallett; did you mean 'wallet'?")
   end)
 
+  it("is refused where a column that is not read has another network than the one that counts", function()
+    local settles = ": --network-column NAME names it, --ignore-columns NAME passes it over"
+    for _, name in ipairs { "Netz", "Network (L1)", "Protocol", "red" } do
+      for cell, shown in pairs { bsc = "'bsc'", [" Tron "] = "' Tron '", ETHEREUM = "'ETHEREUM'" } do
+        local fault = "line 3: the column '%s' is not read, and it has the network %s" .. settles
+        local rest = ("address,%s\n%s,\n%s,%s\n"):format(name, A, B, cell)
+        refused(rest, fault:format(name, shown), { network = "ltc" })
+        refused(rest, fault:format(name, shown))
+        assert.same(
+          { "2 " .. A .. " nil", "3 " .. B .. " nil" },
+          (subjects(rest, { ignore_columns = { name:upper() } }))
+        )
+        local _, message = subjects(('{"address":"%s","%s":"%s"}\n'):format(A, name, cell), { network = "ltc" })
+        assert.matches("the column", message, 1, true)
+      end
+    end
+    local own = "address,coin,note\n" .. A .. ",ETH,on a chain\n"
+    assert.same({ "2 " .. A .. " nil" }, (subjects(own, { network = "ethereum" })))
+    assert.same({ "2 " .. A .. " bsc" }, (subjects("address,coin,chain\n" .. A .. ",eth,bsc\n")))
+  end)
+
   it("is refused where a column is like that of the network and would be passed over", function()
     for _, name in ipairs { "netwrok", "NET", "networks", "Network Name", "chain_id", "crypto chain" } do
       local fault = "did you mean 'network'? --network-column NAME names it"
