@@ -1,5 +1,5 @@
 # Makes, packs, installs and removes the rocks for each LUA (5.4, 5.3, 5.1 or luajit), without a network. It screens an
-# address with what was installed: sh tools/rocks.sh LUA...
+# address with what was installed: sh tools/rocks.sh LUA... The rocks of the rooms are not tried for LuaJIT.
 . tools/common.sh
 # One after the other: the next one takes most object files of the last one.
 if [ $# -gt 1 ]; then
@@ -77,13 +77,15 @@ find "$directory/second" -path '*types/riskscreen*' | grep -q .
   cd "$directory"
   "second/bin/riskscreen" address check 0x0000000000000000000000000000000000000001 -n eth
   [ "$("second/bin/riskscreen" --version)" = "riskscreen $version" ]
-  LUA_PATH="second/share/lua/$number/?.lua;second/share/lua/$number/?/init.lua;;" \
-    LUA_CPATH="$directory/second/lib/lua/$number/?.so;;" "$interpreter" "$root/spec/support/installed.lua" second
+  tree=$directory/second
+  LUA_PATH="$tree/share/lua/$number/?.lua;$tree/share/lua/$number/?/init.lua;;" \
+    LUA_CPATH="$tree/lib/lua/$number/?.so;;" "$interpreter" "$root/spec/support/installed.lua" "$tree"
 )
 rocks second remove riskscreen
 [ -z "$(left second)" ]
 
-# The rock of each room, after those that it needs. A room that is not there is named.
+# The rock of each room, after those that it needs. A room that is not there is named. That does not depend on the Lua.
+[ "$lua" != luajit ] || exit 0
 rocks rooms make rockspecs/rooms/riskscreen-library-scm-1.rockspec
 (
   unset LUA_PATH LUA_CPATH
