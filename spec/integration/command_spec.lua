@@ -76,11 +76,11 @@ describe("screen --file", function()
       file:write(content)
       file:close()
     end
-    local rows = { "address,network\n" }
-    for number = 1, 1500 do
-      rows[#rows + 1] = ("0x%040x,eth\n"):format(number)
+    local rows, note = { "note,address,network\n" }, ("n"):rep(200)
+    for number = 1, 300 do
+      rows[#rows + 1] = ("%s,0x%040x,eth\n"):format(note, number)
     end
-    local before = table.concat(rows)
+    local before = table.concat(rows) -- more than is read at once
     write("input.csv", before)
     local base = "XDG_CONFIG_HOME=/nonexistent %s screen --sandbox -q --file %s"
     local line = base:format(cli.command, path)
