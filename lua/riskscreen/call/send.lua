@@ -156,7 +156,7 @@ function M.send(call, at, timeout, hedged, fresh)
   if request.body then
     stats:count("bytes_sent", #request.body)
   end
-  local connect_timeout = request.connect_timeout < timeout and request.connect_timeout or timeout
+  local connect_timeout = math.min(request.connect_timeout, timeout)
   local reply, failure = state.transport(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
   local answered = state.runtime.now()
   if not reply then
