@@ -137,7 +137,8 @@ const char *rsc_head_read(struct rsc_head *head, char *line, size_t length) {
     }
     struct rsc_text text = {line, length - 2};
     if (rsc_head_begins(text)) {
-        return read_status(head, text);
+        /* A second one within a head: libcurl 7.74 would let it count instead of the first. */
+        return head->http_version != NULL && !head->complete ? bad_status : read_status(head, text);
     }
     if (text.length == 0) {
         head->complete = true;

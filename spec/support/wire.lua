@@ -279,10 +279,11 @@ refuse("a bare line feed as the end of the head", "HTTP/1.1 200 OK\r\nContent-Le
 refuse("a bare carriage return as the end of the head", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r" .. BODY, NETWORK)
 refuse("a head above the limit", answer(("X: " .. ("x"):rep(1000) .. "\r\n"):rep(300)))
 refuse("a header line above the limit", answer("X: " .. ("x"):rep(300 * 1024) .. "\r\n"))
+local unlimited = { native = { status = 200, value = VALUE, reason = "this libcurl limits each head alone" } }
 refuse(
   "interim answers above the limit",
   answer("X: " .. ("x"):rep(1000) .. "\r\n", nil, "103 Early"):rep(300) .. sized(),
-  { native = CUT }
+  loaded and libcurl.limits_interim_answers and { native = CUT } or unlimited
 )
 
 -- Chunks
@@ -306,7 +307,6 @@ for name, body in pairs {
   ["size that is empty"] = "\r\n" .. BODY .. "\r\n0\r\n\r\n",
   ["size with a sign"] = "+7\r\n" .. BODY .. "\r\n0\r\n\r\n",
   ["size that is negative"] = "-7\r\n" .. BODY .. "\r\n0\r\n\r\n",
-  ["size as C writes it"] = "0x7\r\n" .. BODY .. "\r\n0\r\n\r\n",
   ["size behind a space"] = " 7\r\n" .. BODY .. "\r\n0\r\n\r\n",
   ["size that overflows to the right one"] = "10000000000000007\r\n" .. BODY .. "\r\n0\r\n\r\n",
   ["size beyond all numbers"] = ("f"):rep(99) .. "\r\n" .. BODY,
@@ -333,6 +333,11 @@ for name, body in pairs {
 } do
   refuse("a chunk " .. name, chunked(body), lenient)
 end
+refuse(
+  "a chunk size as C writes it",
+  chunked("0x7\r\n" .. BODY .. "\r\n0\r\n\r\n"),
+  loaded and libcurl.reads_0x_as_0 and { native = { status = 200, reason = "libcurl finds no body" } } or nil
+)
 lenient = { kind = "network", native = lenient.native }
 refuse("chunks of bare line feeds", chunked("7\n" .. BODY .. "\n0\n\n"), lenient)
 refuse("chunks that end in bare line feeds", chunked("7\r\n" .. BODY .. "\r\n0\n\n"), lenient)
