@@ -250,7 +250,7 @@ local function client_of(run, options)
     state[name] = fresh[name]
   end
   for _, route in pairs(state.routes) do
-    route.counts = nil
+    route.counts = state.stats:of(route.label)
   end
   state.pendings, state.hook_failures, state.last_hook_failure = nil, 0, nil
   state.settings.store, made.policy = options.store, state.settings.policy
