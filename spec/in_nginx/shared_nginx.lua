@@ -1,5 +1,4 @@
 -- The workers of a real nginx share the circuit and the rate limit of a client with `shared_dict`.
-local addresses = require "riskscreen.sandbox.scenario_addresses"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"
@@ -16,6 +15,7 @@ local ALLOWED = { "recv%(%) failed %(104:", "send%(%) failed %(104:", "exited on
 
 describe("workers with a shared dict", function()
   local server, service, its_server, options
+  local first_address = 0
 
   before_each(function()
     server = nginx.start { workers = WORKERS, http = "lua_shared_dict riskscreen 1m; lua_shared_dict small 16k;" }
@@ -42,11 +42,12 @@ describe("workers with a shared dict", function()
       options = options,
       worker = worker,
       calls = 1,
-      parameters = { address = addresses["clean-eth"], network = "eth" },
+      first_address = first_address,
     }
     for name, value in pairs(more or {}) do
       given[name] = value
     end
+    first_address = first_address + given.calls
     local body = assert(json.encode { code = RUN, argument = given })
     for _ = 1, MOST_TRIES do
       local answer = assert(server.get("/eval", { body = body, headers = { "Connection: close" } }))

@@ -12,13 +12,17 @@ local function client_of(given)
   return clients[given.id]
 end
 
-local function one_call(given)
-  local value, other = client_of(given):call("getAddressRisk", given.parameters, given.call_options)
+-- Each call is about an address of its own: failures about one address count once.
+local function one_call(given, index)
+  local number = given.first_address + index
+  local parameters = { address = ("0x%040x"):format(number), network = "eth" }
+  local value, other = client_of(given):call("getAddressRisk", parameters, given.call_options)
   return value and "ok" or other.kind
 end
 
 ---Makes calls in one worker, one after another or together. Returns nothing in the others.
----@param given { id: integer, options: table, worker: integer, calls: integer, together?: boolean }
+---@param given { id: integer, options: table, worker: integer, calls: integer, together?: boolean,
+---first_address: integer, call_options?: table }
 ---@return table told { worker, pid, outcomes, breaker, rate_limit }
 function M.run(given)
   local told = { worker = ngx.worker.id(), pid = ngx.worker.pid() }
@@ -28,7 +32,7 @@ function M.run(given)
   local outcomes, bodies = {}, {}
   for index = 1, given.calls do
     bodies[index] = function()
-      local outcome = one_call(given)
+      local outcome = one_call(given, index)
       table.insert(outcomes, outcome)
     end
     if not given.together then

@@ -40,7 +40,7 @@ end
 
 ---@param plan table[] of the above
 ---@param options? table of the client
----@return table scene `client`, `time`, `requests` as they come, `risk(options)`, `add(options)`
+---@return table scene `client`, `time`, `requests` as they come, `risk(options, address)`, `add(options)`
 function M.new(plan, options)
   local time = virtual_time.new()
   local transport, requests = follow(time, plan)
@@ -58,9 +58,16 @@ function M.new(plan, options)
   end
   local scene = { time = time, requests = requests, plan = plan, client = client.new(all) }
 
-  ---A lookup, which may be repeated.
-  function scene.risk(call_options)
-    return scene.client.kya:risk({ address = samples.address, network = "eth" }, call_options)
+  ---A lookup, which may be repeated. The planned answer is about the address of the samples.
+  function scene.risk(call_options, address)
+    return scene.client.kya:risk({ address = address or samples.address, network = "eth" }, call_options)
+  end
+
+  ---A lookup of each of so many addresses.
+  function scene.risks(count)
+    for index = 1, count do
+      scene.risk(nil, ("0x%040x"):format(index))
+    end
   end
 
   ---A request that may take effect twice.

@@ -118,13 +118,20 @@ end
 
 -- Learn
 
+-- The address or the transaction to which the failure of a sent request may be due.
+local function subject_of(call, err)
+  local parameters = err.sent ~= false and call.parameters
+  local subject = parameters and (parameters.address or parameters.hash or parameters.requestId)
+  return type(subject) == "string" and subject or nil
+end
+
 -- Tells the breaker how the attempt has failed.
-local function learn(breaker, permit, err)
+local function learn(breaker, permit, call, err)
   local never_left = err.phase == "queue" or (err.sent == false and not unhealthy[err.kind])
   if never_left or err.kind == "cancelled" then
     breaker:forget(permit)
   else
-    breaker:report(permit, unhealthy[err.kind] or false)
+    breaker:report(permit, unhealthy[err.kind] or false, subject_of(call, err))
   end
 end
 
@@ -199,7 +206,7 @@ function M.attempt(call, at, timeout)
   local value, result = (state.hedge and send_hedged or send.send)(call, at, timeout)
   call.permit = false
   if permit and value == nil then
-    learn(breaker, permit, result)
+    learn(breaker, permit, call, result)
   elseif permit then
     breaker:report(permit, false)
   end

@@ -1,9 +1,12 @@
 -- A circuit breaker: while the service keeps failing, nothing is sent to it but one probe at a time. The circuit is in
--- `memory`, which is the client's own or an ngx.shared dict: then all workers have one circuit.
+-- `memory`, which is the client's own or an ngx.shared dict: then all workers have one circuit. Requests about one
+-- subject may fail because of the subject. So they count once, and who asks about it again and again opens no circuit.
 
 local tables = require "riskscreen.util.tables"
 
 local SLOTS = 10 -- parts of the window, each forgotten at once
+local MAX_SUBJECTS = 1024 -- bytes of the subjects of a row of failures
+local SUBJECT_END = 8 -- bytes that tell the subjects of a row apart; a shared dict may be small
 
 ---@class riskscreen.BreakerSettings
 ---@field failures integer in a row that open the circuit
@@ -19,7 +22,13 @@ local SLOTS = 10 -- parts of the window, each forgotten at once
 ---@field incr fun(self, key: string, amount: number, initial?: number, ttl?: number): number|nil
 
 ---@class riskscreen.Permit to send one request; the result of the request is reported with it
----@field slots table<integer, { number: integer, total: integer, failed: integer }> requests of this worker
+---@field slots table<integer, riskscreen.BreakerSlot> requests of this worker
+
+---@class riskscreen.BreakerSlot a part of the window
+---@field number integer
+---@field total integer requests
+---@field failed integer requests
+---@field subjects table<string, true> of failed requests
 
 ---@class riskscreen.Breaker
 ---@field state "closed"|"open"|"half_open" as last seen
@@ -98,27 +107,49 @@ local function open(breaker)
   hold_until(breaker, breaker.now() + breaker.settings.cooldown)
 end
 
-local function count(breaker, failed, now)
+-- The current slot of the window.
+local function slot_at(breaker, now)
   local number = math.floor(now / (breaker.settings.window / SLOTS))
   local slots = breaker.permit.slots
   local slot = slots[number % SLOTS]
   if not slot or slot.number ~= number then
-    slot = { number = number, total = 0, failed = 0 }
+    slot = { number = number, total = 0, failed = 0, subjects = {} }
     slots[number % SLOTS] = slot
   end
-  slot.total = slot.total + 1
-  slot.failed = slot.failed + (failed and 1 or 0)
-  return number
+  return slot
 end
 
-local function share_is_reached(breaker, number)
-  local total, failed = 0, 0
-  for _, slot in pairs(breaker.permit.slots) do
-    if slot.number > number - SLOTS then
-      total, failed = total + slot.total, failed + slot.failed
+-- Counts a failure in the window. Returns whether the share is reached.
+local function count_in_window(breaker, slot, subject)
+  local total, failed = 1, 1
+  for _, other in pairs(breaker.permit.slots) do
+    if other.number > slot.number - SLOTS then
+      if other.subjects[subject] then
+        return false
+      end
+      total, failed = total + other.total, failed + other.failed
     end
   end
+  slot.total, slot.failed = slot.total + 1, slot.failed + 1
+  if subject then
+    slot.subjects[subject] = true
+  end
   return total >= breaker.settings.minimum and failed >= total * breaker.settings.share
+end
+
+-- Counts a failure in the row of all workers. Returns the failures of the row; nil if one had the same subject.
+local function count_in_row(breaker, subject)
+  local memory, keys = breaker.memory, breaker.keys
+  local subjects = memory:get(keys.row) and memory:get(keys.subjects) or "\n"
+  if subject then
+    local line = subject:sub(-SUBJECT_END) .. "\n"
+    if subjects:find("\n" .. line, 1, true) then
+      return nil
+    end
+    subjects = (subjects .. line):sub(-MAX_SUBJECTS)
+  end
+  memory:set(keys.subjects, subjects)
+  return count_up(breaker, keys.row)
 end
 
 local function never() end
@@ -134,7 +165,7 @@ local M = {}
 function M.new(settings, now, shared, name)
   local prefix = ("riskscreen:circuit:%s:"):format(tostring(name))
   local keys = {}
-  for _, key in ipairs { "open_until", "row", "passed", "opened" } do
+  for _, key in ipairs { "open_until", "row", "subjects", "passed", "opened" } do
     keys[key] = prefix .. key
   end
   return tables.object(Breaker, {
@@ -184,11 +215,11 @@ function Breaker:forget(permit)
   end
 end
 
-local function learn_from_probe(breaker, failed)
+local function learn_from_probe(breaker, failed, subject)
   local memory, keys = breaker.memory, breaker.keys
-  if failed then
+  if failed and count_in_row(breaker, subject) then
     open(breaker)
-  elseif count_up(breaker, keys.passed) >= breaker.settings.probes then
+  elseif not failed and count_up(breaker, keys.passed) >= breaker.settings.probes then
     memory:set(keys.row, nil)
     memory:set(keys.open_until, nil)
   else
@@ -199,7 +230,8 @@ end
 ---Learns how a request ended.
 ---@param permit riskscreen.Permit
 ---@param failed boolean
-function Breaker:report(permit, failed)
+---@param subject? string to which the failure may be due
+function Breaker:report(permit, failed, subject)
   -- A success in a closed circuit changes nothing that another worker could have changed.
   if failed or self.state ~= "closed" then
     look(self)
@@ -207,18 +239,21 @@ function Breaker:report(permit, failed)
   if permit ~= self.permit then
     return
   elseif self.state == "half_open" then
-    learn_from_probe(self, failed)
+    learn_from_probe(self, failed, subject)
     return
   end
   local now = self.now()
-  local number = count(self, failed, now)
+  local slot = slot_at(self, now)
   if failed then
     self.reset_at = false
-    local row = count_up(self, self.keys.row)
-    if row >= self.settings.failures or share_is_reached(self, number) then
+    local row, is_reached = count_in_row(self, subject), count_in_window(self, slot, subject)
+    if is_reached or row and row >= self.settings.failures then
       open(self)
     end
-  elseif self.reset_at ~= now then
+    return
+  end
+  slot.total = slot.total + 1
+  if self.reset_at ~= now then
     -- Ends the row of failures of all workers.
     self.reset_at = now
     self.memory:set(self.keys.row, nil)

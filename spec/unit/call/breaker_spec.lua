@@ -101,6 +101,73 @@ for name, make in pairs(kinds) do
       end)
     end)
 
+    describe("a closed circuit, about one subject,", function()
+      local function fail_on(...)
+        for _, subject in ipairs { ... } do
+          breaker:report(assert(breaker:admit(1)), true, subject)
+        end
+      end
+
+      it("counts failures in a row once", function()
+        fail_on("a", "b", "a", "a", "b")
+        assert.equal("closed", state())
+        fail_on "c"
+        assert.equal("open", state())
+      end)
+
+      it("counts failures again after a success", function()
+        fail_on("a", "b")
+        outcomes "s"
+        fail_on("a", "b", "c")
+        assert.equal("open", state())
+      end)
+
+      it("counts failures of the window once, also between successes", function()
+        for _ = 1, 20 do
+          fail_on "a"
+          outcomes "s"
+        end
+        assert.equal("closed", state())
+      end)
+
+      it("counts failures that are due to no subject each time", function()
+        fail_on("a", "a")
+        outcomes "ff"
+        assert.equal("open", state())
+      end)
+
+      it("opens by the share when many subjects fail", function()
+        new { failures = 100 }
+        for index = 1, 9 do
+          fail_on(("address %d"):format(index))
+        end
+        assert.equal("closed", state())
+        fail_on "address 10"
+        assert.equal("open", state())
+      end)
+
+      it("counts failures again after the window", function()
+        new { failures = 100, minimum = 2, share = 1 }
+        fail_on("a", "a")
+        now = now + 11
+        fail_on("a", "b")
+        assert.equal("open", state())
+      end)
+
+      it("lets the next probe through when a probe fails on a subject of the row", function()
+        fail_on("a", "b", "c")
+        now = now + 5
+        fail_on "b"
+        assert.is_nil(breaker:refuses())
+        fail_on "d"
+        assert.equal("open", state())
+        now = now + 5
+        fail_on "d"
+        outcomes "s"
+        assert.equal("closed", state())
+      end)
+    end)
+
     describe("an open circuit", function()
       before_each(function()
         outcomes "fff"

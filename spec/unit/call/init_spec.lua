@@ -417,9 +417,7 @@ describe("a client's circuit breaker", function()
 
   it("stops requests after failures and says how long", function()
     local scene = new({ status(503) }, settings)
-    for _ = 1, 3 do
-      scene.risk()
-    end
+    scene.risks(3)
     scene.time.sleep(1)
     local _, err = scene.risk()
     assert.same({ "circuit_open", 4, 0, false, true }, {
@@ -435,9 +433,7 @@ describe("a client's circuit breaker", function()
 
   it("tries again after its cooldown", function()
     local scene = new({ status(503), status(503), status(503), answer() }, settings)
-    for _ = 1, 3 do
-      scene.risk()
-    end
+    scene.risks(3)
     scene.time.sleep(5)
     assert.is_table((scene.risk()))
     assert.equal("closed", scene.client:stats().breaker.state)
@@ -451,9 +447,7 @@ describe("a client's circuit breaker", function()
   } do
     it("counts " .. what, function()
       local scene = new({ planned }, settings)
-      for _ = 1, 4 do
-        scene.risk()
-      end
+      scene.risks(4)
       assert.equal(3, #scene.requests)
     end)
   end
@@ -474,9 +468,40 @@ describe("a client's circuit breaker", function()
   end
 
   it("ends a call's attempts when it opens, with the failure that opened it", function()
-    local scene = new({ status(503) }, { breaker = { failures = 2 }, retry = { attempts = 5 } })
+    local scene = new({ failure("network", false) }, { breaker = { failures = 2 }, retry = { attempts = 5 } })
     local _, err = scene.risk()
-    assert.same({ "server", 2 }, { err.kind, err.attempts })
+    assert.same({ "network", 2 }, { err.kind, err.attempts })
+  end)
+
+  for what, planned in pairs {
+    ["a failure of the service"] = status(500),
+    ["a timeout"] = failure("timeout", true),
+  } do
+    it("counts " .. what .. " about one address once, in each attempt and each call", function()
+      local scene = new({ planned }, { breaker = { failures = 2 }, retry = { attempts = 3 } })
+      for _ = 1, 20 do
+        scene.risk()
+      end
+      assert.equal("closed", scene.client:stats().breaker.state)
+      scene.risks(1)
+      assert.equal("open", scene.client:stats().breaker.state)
+    end)
+  end
+
+  it("counts each failure of a call about no address", function()
+    local scene = new({ status(500) }, { breaker = { failures = 2 }, retry = false })
+    scene.add()
+    scene.add()
+    assert.equal("open", scene.client:stats().breaker.state)
+  end)
+
+  it("counts failures about one transaction once", function()
+    local scene = new({ status(500) }, { breaker = { failures = 2 }, retry = false })
+    local hash = "0x" .. ("ab"):rep(32)
+    for _ = 1, 5 do
+      scene.client.kyt:submit { network = "eth", hash = hash }
+    end
+    assert.equal("closed", scene.client:stats().breaker.state)
   end)
 
   it("does not use up a turn for a request that it stops", function()
@@ -490,9 +515,7 @@ describe("a client's circuit breaker", function()
 
   it("lets another probe through when the task of one is cancelled", function()
     local scene = new({ status(503), status(503), status(503), answer(3), answer() }, settings)
-    for _ = 1, 3 do
-      scene.risk()
-    end
+    scene.risks(3)
     scene.time.sleep(5)
     scene.time.tasks.run(function()
       local probe = scene.time.tasks.spawn(scene.risk)
