@@ -86,7 +86,7 @@ function M.answers(name, good)
   local function add(weight, place, value)
     list[#list + 1] = { path = { place, name }, value = value, weight = weight, kinds = {} }
   end
-  for _, kind in ipairs(tables.concat({ "timeout" }, tables.pluck(errors.kinds, "kind"))) do
+  for _, kind in ipairs(tables.pluck(errors.kinds, "kind")) do
     add(3, "errors", errors.new(kind, "the lookup failed"))
   end
   add(3, "errors", errors.new("protocol", "the answer leaves out its list", { absent = true }))
@@ -138,7 +138,7 @@ end
 
 -- Every single counterparty.
 local function raw_counterparties(known)
-  local list, risks = {}, values_of { EMPTY }
+  local list, risks = {}, values_of {}
   for _, one in ipairs(risks_of(known)) do
     risks[#risks + 1] = { value = { one.value }, weight = one.weight }
   end
@@ -215,8 +215,11 @@ local function counterparties_of(known, uses)
     end
     lists[index] = { path = { "counterparties" }, value = value, weight = one.weight, kinds = kinds }
   end
-  local others = M.field({ "counterparties", "opponents" }, "opponents", {}, 1)
-  return lists and tables.concat(lists, M.answers("counterparties", {}), others)
+  local others = M.answers("counterparties", {})
+  for _, one in ipairs(M.field({ "counterparties", "opponents" }, "opponents", { EMPTY }, 1)) do
+    others[#others + 1] = one.value ~= EMPTY and one or nil -- the empty list is the first one
+  end
+  return lists and tables.concat(lists, others)
 end
 
 -- The condition on counterparties that takes its outcome where the evidence has one.
@@ -300,7 +303,7 @@ local function known_by(policies)
   return known
 end
 
--- Of freeze events only the outcome counts: no freeze is in force, one is, or that is not known.
+-- Of freeze events only the outcome counts: no freeze is in force, or one is. It is not known where there is no list.
 local function freezes_of(policies)
   local lifting = {}
   for _, policy in ipairs(policies) do
@@ -308,7 +311,7 @@ local function freezes_of(policies)
   end
   local name = unseen(lifting)
   local frozen = { type = name, event = name, chain = "eth", contractAddress = "0x01", txTime = 1, frozenBalance = "1" }
-  return M.answers("freeze_events", { EMPTY, { frozen }, { {} } })
+  return M.answers("freeze_events", { EMPTY, { frozen } })
 end
 
 ---The parts of the evidence, and the conditions that read each.

@@ -110,6 +110,27 @@ describe("a difference of policies", function()
     assert.same(rules[30].type, diff.changes[1].evidence.risk.risks[1].riskType)
   end)
 
+  it("is found where only the meaning of an absent field is another one", function()
+    local cases = {
+      absent_entity = { { category = "mixer", action = "block" }, LOW },
+      absent_risks = {
+        { no_risk = true, action = "review" },
+        { counterparty = { level = "high" }, action = "block" },
+        LOW,
+      },
+      absent_opponents = { { counterparty = { level = "high" }, action = "block" }, LOW },
+      absent_freeze_events = { { frozen = true, action = "block" }, LOW },
+    }
+    for setting, rules in pairs(cases) do
+      local options, known = { rules = rules, not_offered = "skip" }, {}
+      local new = policies.new(tables.merge(options, { [setting] = "none" }))
+      for _, change in ipairs(policies.new(options):diff(new).changes) do
+        known[change.before .. " " .. change.after] = change.evidence ~= nil
+      end
+      assert.is_true(known["unknown allow"], setting)
+    end
+  end)
+
   it("is not decided where freezes are lifted by other events", function()
     local rules = { { frozen = true, action = "block" }, LOW }
     local old = policies.new { rules = rules, not_offered = "skip", lifting = { "lift" } }

@@ -4,6 +4,7 @@ local candidates = require "riskscreen.policy.candidates"
 local cases_of = require "spec.support.policy_cases"
 local claims = require "riskscreen.policy.claim"
 local enums = require "riskscreen.interface.enums"
+local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
 local randoms = require "spec.support.random"
@@ -237,6 +238,11 @@ describe("each raw value", function()
     { "an address that is no contract", allowing { contract = false } },
     { "a whitelisted address", allowing { whitelist = true } },
   }
+  cases[#cases + 1] = {
+    "a category that no rule is about",
+    { rules = mixer, extend = { category = { "exchange" } } },
+    "never allow where category = exchange",
+  }
   for _, case in ipairs(cases) do
     it("is tried: " .. case[1], function()
       local policy = policies.new(case[2])
@@ -245,6 +251,91 @@ describe("each raw value", function()
       assert.equal(proof.decision.action, policy:decide(proof.evidence).action)
     end)
   end
+end)
+
+describe("the raw values", function()
+  -- The fields inside of the values of a place.
+  local INNER = {
+    ["risk.risks.1"] = { "riskLevel", "riskType" },
+    ["entity.entity"] = { "entityCategory", "entityCategoryCode" },
+    counterparties = { "opponents" },
+  }
+  local FIELDS = [[risk risk.risks risk.risks.1.riskLevel risk.risks.1.riskType risk.risks.1.riskSource risk.whitelist
+    entity entity.contract entity.entity entity.entity.entityCategory entity.entity.entityCategoryCode freeze_events
+    counterparties counterparties.opponents]]
+  local TYPES = { "boolean", "empty text", "list", "null", "number", "object", "unknown text" }
+  local policy = policies.new()
+
+  local function type_of(value)
+    if value == json.null then
+      return "null"
+    elseif type(value) == "table" then
+      return json.is_array(value) and "list" or "object"
+    elseif type(value) == "string" then
+      local is_known = policy.recognised.level[value]
+        or policy.recognised.type[value]
+        or policy.recognised.source[value]
+      return value == "" and "empty text" or is_known and "known" or "unknown text"
+    end
+    return value == nil and "absent" or type(value)
+  end
+
+  -- The types by the field, and the failures.
+  local function seen_types()
+    local seen, failures = {}, {}
+    local function see(field, value)
+      seen[field] = seen[field] or {}
+      seen[field][type_of(value)] = true
+    end
+    for _, part in ipairs(candidates.parts({ policy }, 1, {})) do
+      for _, one in ipairs(part.list) do
+        local path = table.concat(one.path, ".")
+        if one.path[1] == "errors" then
+          failures[path .. " " .. one.value.kind .. (one.value.absent and " absent" or "")] = true
+        else
+          see(path, one.value)
+        end
+        for _, name in ipairs(type_of(one.value) == "object" and INNER[path] or {}) do
+          see(path .. "." .. name, one.value[name])
+        end
+      end
+    end
+    return seen, failures
+  end
+
+  it("of a field are absent, null, and of every other type", function()
+    local seen = seen_types()
+    for field in FIELDS:gmatch "%S+" do
+      for _, name in ipairs(tables.concat(TYPES, { "absent" })) do
+        assert.is_true(seen[field][name], field .. ": " .. name)
+      end
+    end
+    assert.same({ list = true, null = true, object = true, known = true }, seen["risk.risks.1"])
+  end)
+
+  it("of a lookup are also its failures of each kind, and an answer without its list", function()
+    local _, failures = seen_types()
+    for _, lookup in ipairs { "risk", "entity", "freeze_events", "counterparties" } do
+      for _, entry in ipairs(errors.kinds) do
+        assert.is_true(failures["errors." .. lookup .. " " .. entry.kind], lookup .. " " .. entry.kind)
+      end
+      assert.is_true(failures["errors." .. lookup .. " protocol absent"], lookup)
+    end
+  end)
+
+  it("of a flag and of a list are told from wrong ones", function()
+    for claim, rule in pairs {
+      ["never allow where whitelist is wrong"] = { whitelist = true },
+      ["never allow where contract is wrong"] = { contract = true },
+      ["never allow where freeze_events is wrong"] = { frozen = false },
+    } do
+      local allowing = tables.merge(rule, { action = "allow" })
+      assert.is_true(policies.new({ rules = { allowing }, not_offered = "unknown" }):prove(claim).holds, claim)
+    end
+    local rules = { { counterparty = { level = "high" }, action = "block" }, { any = true, action = "allow" } }
+    local made = policies.new { rules = rules, not_offered = "unknown" }
+    assert.is_true(made:prove("never allow where opponents is wrong").holds)
+  end)
 end)
 
 describe("a proof about shares", function()

@@ -125,6 +125,29 @@ describe("a proof about a score policy", function()
     end
   end)
 
+  it("tries results without strategies, without a direction, and without a list of risks", function()
+    local any = { any = true, action = "allow" }
+    local out, into = { direction = "out", action = "block" }, { direction = "in", action = "block" }
+    assert.is_false(score_policy.new({ rules = { into, out, any } }):prove("never allow").holds)
+    local known = {}
+    for _, change in
+      ipairs(score_policy.new({ rules = { into, any } }):diff(score_policy.new { rules = { any } }).changes)
+    do
+      known[change.before .. " " .. change.after] = change.evidence ~= nil
+    end
+    assert.same(
+      { ["block allow"] = true, ["unknown allow"] = true },
+      tables.pick(known, { "block allow", "unknown allow" })
+    )
+    local handled = { error = true, action = "allow" }
+    local risks = policies.new {
+      absent_risks = "none",
+      rules = { { no_risk = true, action = "block" }, { any = true, action = "block" }, handled },
+    }
+    local lax = score_policy.new { rules = { { any = true, action = "block" }, handled }, risks = risks }
+    assert.equal("none", lax:prove("never allow where max_score is wrong").evidence.risk.risks)
+  end)
+
   it("refuses a number as a threshold, and a condition on an address", function()
     assert.error_matches(function()
       policy:prove { never = "allow", where = { score_at_least = 70 } }
