@@ -101,11 +101,15 @@ function M.reader(source)
   return nil, "must be a list, a function or an open file (got " .. text.kind(source) .. ")"
 end
 
----An iterator of the items of a source. If the source fails it raises an error object.
----@param source any as `reader` takes it
+---An iterator of the items of a list or a function. If the source fails it raises an error object. An open file has
+---rows, and its lines are no items.
+---@param source any
 ---@return fun(): any
 function M.items(source)
-  local read, fault = M.reader(source)
+  local read, fault = nil, "is an open file: give its path"
+  if not io.type(source) then
+    read, fault = M.reader(source)
+  end
   return function()
     local item, problem = nil, "the source " .. tostring(fault)
     if read then

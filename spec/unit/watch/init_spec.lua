@@ -664,8 +664,12 @@ describe("a watch", function()
       end
     end
     local function none() end
-    local faults =
-      { ["the database is away"] = broken, ["without a gap"] = { A, nil, B }, ["a list, a function"] = none }
+    local faults = {
+      ["the database is away"] = broken,
+      ["without a gap"] = { A, nil, B },
+      ["a list, a function"] = none,
+      ["is an open file"] = io.tmpfile, -- its rows would be read in another way
+    }
     for message, source in pairs(faults) do
       local summary, err = watch_of(world, { source = source }):once()
       assert.is_nil(summary)
