@@ -42,7 +42,7 @@ if(RISKSCREEN_STATIC)
   install(EXPORT riskscreen NAMESPACE riskscreen:: FILE riskscreen-${lua_name}-targets.cmake
     DESTINATION ${package_dir})
   configure_file(cmake/riskscreen-lua.cmake.in riskscreen-${lua_name}.cmake @ONLY)
-  write_basic_package_version_file(riskscreenConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+  write_basic_package_version_file(riskscreenConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES cmake/riskscreenConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/riskscreen-${lua_name}.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/riskscreenConfigVersion.cmake DESTINATION ${package_dir})
 endif()
