@@ -97,9 +97,9 @@ describe("a rate limit that machines share", function()
   end
 
   for _, case in ipairs {
-    { machines = 1000, rate = 500, burst = 500, pause = 1, seconds = 10 },
-    { machines = 1000, rate = 50, burst = 50, pause = 1, seconds = 20 },
-    { machines = 100, rate = 1000, burst = 100, pause = 0.01, seconds = 5 },
+    { machines = 1000, rate = 500, burst = 500, pause = 1, seconds = 4 },
+    { machines = 1000, rate = 50, burst = 50, pause = 1, seconds = 8 },
+    { machines = 100, rate = 1000, burst = 100, pause = 0.01, seconds = 3 },
     { machines = 20, rate = 2000, burst = 2000, pause = 0.01, seconds = 5 },
     { machines = 20, rate = 100, burst = 10, pause = 0.1, seconds = 20 },
     { machines = 5, rate = 5, burst = 5, pause = 1, seconds = 200 },
