@@ -338,6 +338,26 @@ describe("the raw values", function()
   end)
 end)
 
+describe("a proof about undetermined rules", function()
+  local late, clean = { error = "timeout", action = "review" }, { no_risk = true, action = "review" }
+  local frozen, mixer = { frozen = true, action = "allow" }, { category = "mixer", action = "allow" }
+  -- The freeze events came too late, which is review. So unknown comes from the entity alone.
+  local where = { no_risk = true, error = "timeout", failed = { "freeze_events" } }
+
+  it("counts the worst outcome of the conditions of a rule, and of the rules with an action", function()
+    for _, rules in ipairs {
+      { tables.merge(frozen, mixer), late, clean },
+      { frozen, mixer, late, clean },
+      { mixer, frozen, late, clean },
+    } do
+      local proof = policies.new({ rules = rules, not_offered = "unknown" }):prove { never = "unknown", where = where }
+      assert.is_false(proof.holds)
+    end
+    local alone = policies.new { rules = { frozen, late, clean }, not_offered = "unknown" }
+    assert.is_true(alone:prove({ never = "unknown", where = where }).holds)
+  end)
+end)
+
 describe("a proof about shares", function()
   local function shares(first, second, action)
     return policies.new {
