@@ -256,6 +256,16 @@ function Rows:split(row, has_quotes)
   return records.split(row, self.separator, fields, has_quotes)
 end
 
+-- A table of Excel often ends with rows of nothing but separators.
+local function is_blank(fields, count)
+  for index = 1, count do
+    if fields[index]:find "%S" then
+      return false
+    end
+  end
+  return true
+end
+
 -- The number of the next row's fields, its line and its note; nil at the end, or nil, a failure. Of a file of decisions
 -- the last row may be torn: then its fault comes in the place of the fields. One that the command has written is torn
 -- also where it lacks nothing but its end: its last cell may be a part of one.
@@ -307,7 +317,7 @@ function Rows:next_fields()
         return 0, line, nil, fault or "its last line has no end"
       elseif fault then
         return nil, self:failure(fault, line)
-      elseif not (is_first and self.form == "header") then
+      elseif not (is_first and self.form == "header" or is_blank(self.fields, count)) then
         return count, line, note
       end
     end

@@ -60,6 +60,13 @@ describe("a file of rows", function()
     refused("id,wallett\n1,2\n", "has no column 'address', and its first line is: id,wallett; did you mean 'wallet'?")
   end)
 
+  it("has no row of nothing but separators, with which tables of Excel end", function()
+    local rows_of_file = { "2 " .. A .. " eth", "4 " .. B .. " eth" }
+    assert.same(rows_of_file, (subjects("address;network\n" .. A .. ";eth\n;\n" .. B .. ';eth\n ; \n"";\n;\n')))
+    refused("address;network\n;\n", "it has no rows")
+    refused("address;network\n" .. A .. ";eth\n;;\n", "line 3: it has 3 fields")
+  end)
+
   it("is refused where a column that is not read has another network than the one that counts", function()
     local settles = ": --network-column NAME names it, --ignore-columns NAME passes it over"
     for _, name in ipairs { "Netz", "Network (L1)", "Protocol", "red" } do
