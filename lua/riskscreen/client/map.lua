@@ -316,7 +316,7 @@ end
 ---@return riskscreen.Run|nil
 ---@return string|nil message the fault of the source
 function M.new(runtime, source, body, settings, present, on_take)
-  local read, total = require("riskscreen.client.source").reader(source)
+  local read, total = require("riskscreen.rows.source").reader(source)
   if not read then
     return nil, "source " .. total
   end

@@ -1,5 +1,5 @@
 -- Lines of a file, on every Lua.
-local sources = require "riskscreen.client.source"
+local sources = require "riskscreen.rows.source"
 
 describe("the reader of a file", function()
   local file
