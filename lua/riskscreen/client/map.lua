@@ -257,6 +257,7 @@ end
 
 ---@return riskscreen.RunStatus
 function Run:where()
+  text.expect_self(self, Run, "run:where")
   local pending = {}
   local function add(entry)
     pending[#pending + 1] = entry and { index = entry.index, item = entry.item }
@@ -284,6 +285,7 @@ end
 ---Stops the run: no further item is taken, the items under way are cancelled, and the loop over the run ends.
 ---@return riskscreen.RunStatus
 function Run:stop()
+  text.expect_self(self, Run, "run:stop")
   self.stopped = true
   local standing = self:where()
   for worker in pairs(self.workers) do
@@ -296,6 +298,7 @@ end
 ---Ends the run in good order. It takes and begins no further item, and the loop ends after the results under way.
 ---@return riskscreen.RunStatus
 function Run:finish()
+  text.expect_self(self, Run, "run:finish")
   local standing = self:where()
   self.exhausted, self.taken, self.queue = true, self.begun, {}
   self.changed:notify()

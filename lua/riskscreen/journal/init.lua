@@ -128,6 +128,7 @@ end
 ---@return string|nil id of the line
 ---@return riskscreen.Error|nil err
 function Journal:append(decision, context)
+  text.expect_self(self, Journal, "journal:append")
   text.expect("journal:append: decision", decision, "table")
   text.expect("journal:append: decision.reasons", decision.reasons, "table")
   text.expect("journal:append: context", context, "table", true)
@@ -158,6 +159,7 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Journal:flush(limit)
+  text.expect_self(self, Journal, "journal:flush")
   text.expect("journal:flush: limit", limit, "number", true)
   notice_fork(self)
   if self.first > self.last and self.unreported == 0 then
@@ -193,6 +195,7 @@ end
 ---@return riskscreen.JournalHead|nil
 ---@return riskscreen.Error|nil err
 function Journal:head()
+  text.expect_self(self, Journal, "journal:head")
   return ask(self.target, "head")
 end
 
@@ -200,6 +203,7 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Journal:rotate()
+  text.expect_self(self, Journal, "journal:rotate")
   if not self.target.rotate then
     return nil, errors.new("unsupported", "journal:rotate: this journal is not a file")
   end
@@ -210,6 +214,7 @@ end
 ---and torn lines that were `repaired`.
 ---@return { written: integer, lost: integer, waiting: integer, repaired: integer }
 function Journal:stats()
+  text.expect_self(self, Journal, "journal:stats")
   notice_fork(self)
   return tables.merge(self.counters, { waiting = self.last - self.first + 1, repaired = self.target.repaired or 0 })
 end
@@ -218,6 +223,7 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Journal:close()
+  text.expect_self(self, Journal, "journal:close")
   local ok, err = self:flush()
   if not ok then
     return nil, err

@@ -120,6 +120,7 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Queue:prepare()
+  text.expect_self(self, Queue, "queue:prepare")
   return result(prepare, self)
 end
 
@@ -279,6 +280,7 @@ end
 ---@return { rows: integer, added: integer, invalid: integer }|nil totals
 ---@return riskscreen.Error|nil err
 function Queue:add(run, inputs, on_progress)
+  text.expect_self(self, Queue, "queue:add")
   local problem = M.run_problem(run)
   if problem then
     error("queue:add: " .. problem, 2)
@@ -311,6 +313,7 @@ end
 ---@return riskscreen.QueueResult[]|nil results at most 500
 ---@return riskscreen.Error|nil err
 function Queue:results(after, seconds)
+  text.expect_self(self, Queue, "queue:results")
   text.expect("queue:results: after", after, "string", true)
   text.expect("queue:results: seconds", seconds, "number", true)
   return result(function()
@@ -336,6 +339,7 @@ end
 ---@return integer|nil removed
 ---@return riskscreen.Error|nil err
 function Queue:forget(read)
+  text.expect_self(self, Queue, "queue:forget")
   if type(read) == "table" and tables.sequence_length(read) then
     for _, one in ipairs(read) do
       text.expect("queue:forget: the position of a result", type(one) == "table" and one.position, "string")
@@ -355,6 +359,7 @@ end
 ---reason: string }[]|nil letters at most 500
 ---@return riskscreen.Error|nil err
 function Queue:dead(after)
+  text.expect_self(self, Queue, "queue:dead")
   text.expect("queue:dead: after", after, "string", true)
   return result(function()
     local list = read_stream(self, "dead", after)
@@ -369,6 +374,7 @@ end
 ---@return integer|nil count
 ---@return riskscreen.Error|nil err
 function Queue:requeue()
+  text.expect_self(self, Queue, "queue:requeue")
   return result(function()
     local sum, list = 0, read_stream(self, "dead")
     while list[1] do
@@ -383,6 +389,7 @@ end
 ---@return riskscreen.QueueStatus|nil
 ---@return riskscreen.Error|nil err
 function Queue:status()
+  text.expect_self(self, Queue, "queue:status")
   return result(statuses.read, self)
 end
 
@@ -390,6 +397,7 @@ end
 ---@return string|nil
 ---@return riskscreen.Error|nil err
 function Queue:metrics()
+  text.expect_self(self, Queue, "queue:metrics")
   local status, err = self:status()
   if not status then
     return nil, err
@@ -401,6 +409,7 @@ end
 ---@param given riskscreen.QueueWorkerOptions
 ---@return riskscreen.QueueWorker
 function Queue:worker(given)
+  text.expect_self(self, Queue, "queue:worker")
   local settings = check.arguments("queue:worker", workers.options, given)
   local worker, misuse = workers.new(self, settings)
   return worker or error("queue:worker: client " .. misuse, 2)

@@ -437,6 +437,7 @@ end
 ---@return integer|nil finished results
 ---@return riskscreen.Error|nil err a failure of the set-up, such as a wrong access key
 function Worker:run(how)
+  text.expect_self(self, Worker, "worker:run")
   local ok, err = self.queue:prepare()
   if not ok and not err.retryable then
     return nil, err
@@ -460,6 +461,7 @@ end
 
 ---Ends `run` soon: screenings under way are finished, other jobs are left to other workers.
 function Worker:stop()
+  text.expect_self(self, Worker, "worker:stop")
   if not self.stopped then
     self.stopped, self.stopped_at = true, runtime.now()
     self.stopping:notify()

@@ -102,6 +102,7 @@ end
 ---@return boolean|nil made false: a condition does not hold; nil: the store failed
 ---@return riskscreen.Error|nil err
 function Store:batch(changes)
+  text.expect_self(self, Store, "store:batch")
   local backend = backend_of(self)
   if type(changes) ~= "table" or not tables.sequence_length(changes) then
     error("store: changes must be a list without a gap", 2) -- those behind a gap would be lost
@@ -121,6 +122,7 @@ end
 ---@param name string
 ---@return riskscreen.StoreSpace
 function Store:space(name)
+  text.expect_self(self, Store, "store:space")
   if type(name) ~= "string" or name == "" or text_error("space", name, LONGEST_KEY) then
     error("store:space: the name must be a text (got " .. text.show(name) .. ")", 2)
   end
@@ -130,6 +132,7 @@ end
 ---Whether programs on other machines change the entries, too.
 ---@return boolean
 function Store:is_shared()
+  text.expect_self(self, Store, "store:is_shared")
   return backend_of(self).is_shared or false
 end
 
@@ -137,6 +140,7 @@ end
 ---@return number|nil seconds since 1970
 ---@return riskscreen.Error|nil err
 function Store:time()
+  text.expect_self(self, Store, "store:time")
   local backend = backend_of(self)
   if self.date then
     return self.date()
@@ -149,6 +153,7 @@ end
 ---@return fun()|nil release
 ---@return riskscreen.Error|nil err its reason is "locked" where another holder has the lock
 function Store:lock(name)
+  text.expect_self(self, Store, "store:lock")
   if type(name) ~= "string" or not name:find "^[%w_-]+$" then
     error("store:lock: the name must be of letters, digits, '_' and '-' (got " .. text.show(name) .. ")", 2)
   end
@@ -162,6 +167,7 @@ end
 
 ---Closes the store and releases its locks. Idempotent; later calls raise.
 function Store:close()
+  text.expect_self(self, Store, "store:close")
   if self.backend then
     self.backend:close()
     self.backend = nil

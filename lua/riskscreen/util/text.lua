@@ -265,6 +265,16 @@ function M.expect(what, value, wanted, is_optional)
   end
 end
 
+---Raises misuse at the line that called the caller, a method that was not called with its object: `loop.step(0)`.
+---@param self any
+---@param class table the metatable of the objects
+---@param call string such as "loop:step"
+function M.expect_self(self, class, call)
+  if getmetatable(self) ~= class then
+    error(("call it with a colon: %s(…)"):format(call), 3)
+  end
+end
+
 ---The type of a Lua value with an article: "a string", "a table", "nothing".
 ---@param value any
 ---@return string

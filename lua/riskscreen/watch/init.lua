@@ -472,6 +472,7 @@ end
 ---@return riskscreen.WatchSummary|nil summary
 ---@return riskscreen.Error|nil err the source or the store failed, or another process watches
 function Watch:once()
+  text.expect_self(self, Watch, "watch:once")
   return locked(self, function()
     load(self)
     deliver(self, true)
@@ -485,6 +486,7 @@ end
 ---@return true|nil
 ---@return riskscreen.Error|nil err the source or the store failed, or another process watches
 function Watch:run(on_cycle)
+  text.expect_self(self, Watch, "watch:run")
   self.stopped = false
   return locked(self, function()
     load(self)
@@ -506,6 +508,7 @@ end
 
 ---Ends `run` soon, after the screening under way.
 function Watch:stop()
+  text.expect_self(self, Watch, "watch:stop")
   self.stopped = true
 end
 
@@ -513,6 +516,7 @@ end
 ---@return true|nil
 ---@return string|nil message of a receiver that did not take it
 function Watch:test()
+  text.expect_self(self, Watch, "watch:test")
   local entry =
     { action = "unknown", risks = json.empty_array(), reasons = { "this is a test: no address was screened" } }
   local row = { address = "test", network = "test", test = true }

@@ -284,6 +284,7 @@ end
 ---@return table<string, string> headers
 ---@return string body
 function Inbox:deliver(method, headers, body, where)
+  text.expect_self(self, Inbox, "inbox:deliver")
   if type(method) ~= "string" or type(headers) ~= "table" or type(body) ~= "string" then
     error("inbox:deliver: expected a method, a table of headers and a body", 2)
   end
@@ -314,6 +315,7 @@ end
 ---@param event_type string
 ---@param handler fun(event: riskscreen.WebhookEvent): any
 function Inbox:on(event_type, handler)
+  text.expect_self(self, Inbox, "inbox:on")
   if type(event_type) ~= "string" or type(handler) ~= "function" then
     error("inbox:on: expected a type of event and a function", 2)
   end
@@ -325,6 +327,7 @@ end
 ---@return riskscreen.InboxListener|nil listener `url`, `close()`
 ---@return riskscreen.Error|nil err
 function Inbox:listen(options)
+  text.expect_self(self, Inbox, "inbox:listen")
   local place = check.arguments("inbox:listen", listener.options, options or {})
   return listener.new(self, place)
 end
@@ -332,6 +335,7 @@ end
 ---Answers the request that nginx is serving. Call it in content_by_lua.
 ---@return integer status
 function Inbox:serve()
+  text.expect_self(self, Inbox, "inbox:serve")
   local status = runtime.serve and runtime.serve(MAX_SIZE, function(...)
     return self:deliver(...)
   end)

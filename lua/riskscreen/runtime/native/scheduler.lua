@@ -4,6 +4,7 @@
 local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
 local tables = require "riskscreen.util.tables"
 local task = require "riskscreen.runtime.tasks"
+local text = require "riskscreen.util.text"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 local this_coroutine, resume_coroutine, yield = coroutine.running, coroutine.resume, coroutine.yield
@@ -427,23 +428,28 @@ end
 
 ---The loop for another event loop, which polls its descriptor and calls `step`.
 ---@class riskscreen.Loop: riskscreen.Pollable
-M.pollable = {}
+local Loop = {}
+
+M.pollable = setmetatable({}, Loop)
 
 ---The descriptor that is readable when `step` has work.
 ---@return integer
-function M.pollable:pollfd() -- luacheck: ignore 212
+function M.pollable:pollfd()
+  text.expect_self(self, Loop, "loop:pollfd")
   return the_loop():pollfd()
 end
 
 ---The events to poll for on the descriptor.
 ---@return "r"
-function M.pollable:events() -- luacheck: ignore 212
+function M.pollable:events()
+  text.expect_self(self, Loop, "loop:events")
   return the_loop():events()
 end
 
 ---Seconds after which `step` has work even if the descriptor is not readable; nil for never.
 ---@return number|nil
-function M.pollable:timeout() -- luacheck: ignore 212
+function M.pollable:timeout()
+  text.expect_self(self, Loop, "loop:timeout")
   if head <= tail then
     return 0
   end
@@ -453,7 +459,8 @@ end
 ---Lets requests progress and resumes tasks. It waits at most so many seconds; without a number, until something
 ---happens. With a budget it does not wait, and leaves further work to the next step.
 ---@param wait? number|{ budget: number } seconds
-function M.pollable:step(wait) -- luacheck: ignore 212
+function M.pollable:step(wait)
+  text.expect_self(self, Loop, "loop:step")
   if type(wait) == "table" then
     if type(wait.budget) ~= "number" or wait.budget < 0 then
       error("step: budget must be a number of seconds", 2)

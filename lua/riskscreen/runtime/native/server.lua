@@ -3,6 +3,7 @@ local errors = require "riskscreen.errors"
 local optional = require "riskscreen.util.optional"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 -- The reasons for which the listener itself refuses a request.
 local refusals = { [400] = "the head is malformed, too long or not complete", [413] = "the body is too large" }
@@ -21,18 +22,21 @@ Server.__index = Server
 ---The descriptor to poll.
 ---@return integer
 function Server:pollfd()
+  text.expect_self(self, Server, "server:pollfd")
   return self.listener:pollfd()
 end
 
 ---The events to poll it for.
 ---@return string
 function Server:events()
+  text.expect_self(self, Server, "server:events")
   return self.listener:events()
 end
 
 ---Seconds after which to call `step` although the descriptor is not ready; nil: never.
 ---@return number|nil
 function Server:timeout()
+  text.expect_self(self, Server, "server:timeout")
   local timeout, first = self.listener:timeout(), self.actions[1]
   local due = first and math.max(0, first.due - scheduler.now())
   return timeout and due and math.min(timeout, due) or timeout or due
@@ -50,6 +54,7 @@ end
 ---@return integer|nil taken
 ---@return string|nil message of a failed listener
 function Server:step(seconds)
+  text.expect_self(self, Server, "server:step")
   local timeout = self:timeout()
   if timeout and (not seconds or timeout < seconds) then
     seconds = timeout
@@ -81,6 +86,7 @@ end
 
 ---Stops serving. Idempotent.
 function Server:close()
+  text.expect_self(self, Server, "server:close")
   if not self.closed then
     self.closed, self.actions = true, {}
     scheduler.detach(self)
