@@ -1,11 +1,13 @@
 -- The attempts of a call: admit → send → learn, and again after a failure that may pass. Nothing here uses pcall or a
 -- metamethod around a wait, because PUC Lua 5.1 cannot yield across them.
+local addresses = require "riskscreen.address"
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
 local reliability = require "riskscreen.options.reliability"
 local retry = require "riskscreen.call.retry"
 local send = require "riskscreen.call.send"
 local states = require "riskscreen.call.state"
+local text = require "riskscreen.util.text"
 
 -- The failures that count against the service in the circuit breaker.
 local unhealthy = { network = true, timeout = true, tls = true, server = true }
@@ -118,11 +120,19 @@ end
 
 -- Learn
 
--- The address or the transaction to which the failure of a sent request may be due.
+-- The address or the transaction to which the failure of a sent request may be due: one text for all spellings, because
+-- the caller chooses one.
 local function subject_of(call, err)
   local parameters = err.sent ~= false and call.parameters
-  local subject = parameters and (parameters.address or parameters.hash or parameters.requestId)
-  return type(subject) == "string" and subject or nil
+  if not parameters then
+    return nil
+  end
+  local address = parameters.address
+  if type(address) == "string" then
+    address = addresses.normalize(address, addresses.alike(parameters.network, call.route.state.settings.extend))
+  end
+  local subject = address or parameters.hash or parameters.requestId
+  return type(subject) == "string" and text.lower(subject) or nil
 end
 
 -- Tells the breaker how the attempt has failed.

@@ -488,6 +488,25 @@ describe("a client's circuit breaker", function()
     end)
   end
 
+  for what, spellings in pairs {
+    ["an address in another case"] = {
+      eth = { "0x" .. ("ab"):rep(20), "0x" .. ("AB"):rep(20), "0X" .. ("aB"):rep(20) },
+    },
+    ["an address in another form"] = {
+      tron = { "TRXcKoEvHr6Y38VMcDYGBEYKznvH3XUX4g", "41" .. ("aa"):rep(20), "41" .. ("AA"):rep(20) },
+    },
+  } do
+    it("counts failures about " .. what .. " once", function()
+      local network, list = next(spellings)
+      local scene = new({ status(500) }, { breaker = { failures = 2 }, retry = false })
+      for _, address in ipairs(list) do
+        scene.client.kya:risk { network = network, address = address }
+      end
+      assert.equal(#list, #scene.requests)
+      assert.equal("closed", scene.client:stats().breaker.state)
+    end)
+  end
+
   it("counts each failure of a call about no address", function()
     local scene = new({ status(500) }, { breaker = { failures = 2 }, retry = false })
     scene.add()
@@ -497,10 +516,10 @@ describe("a client's circuit breaker", function()
 
   it("counts failures about one transaction once", function()
     local scene = new({ status(500) }, { breaker = { failures = 2 }, retry = false })
-    local hash = "0x" .. ("ab"):rep(32)
-    for _ = 1, 5 do
-      scene.client.kyt:submit { network = "eth", hash = hash }
+    for _, digits in ipairs { "ab", "AB", "aB" } do
+      scene.client.kyt:submit { network = "eth", hash = "0x" .. digits:rep(32) }
     end
+    assert.equal(3, #scene.requests)
     assert.equal("closed", scene.client:stats().breaker.state)
   end)
 
