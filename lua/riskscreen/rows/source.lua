@@ -10,10 +10,14 @@ local function of_list(list)
     return nil, "must be a list: positions 1, 2, 3 … without a gap and no other keys"
   end
   local index = 0
-  return function()
+  local function read()
     index = index + 1
+    if index <= count and list[count] == nil then
+      return nil, "the list became shorter while it was read" -- items that have moved would be left out
+    end
     return list[index]
-  end, count
+  end
+  return read, count
 end
 
 -- Of each open file that was not read to its end: the reader, which holds what it has read ahead.

@@ -1,4 +1,4 @@
--- Lines of a file, on every Lua.
+-- Lines of a file, on every Lua, and the items of a list.
 local sources = require "riskscreen.rows.source"
 
 describe("the reader of a file", function()
@@ -50,5 +50,37 @@ describe("the reader of a file", function()
   it("skips blank lines and strips line ends and a byte order mark", function()
     write "\239\187\191one\r\n\r\n  \ntwo\r\n\239\187\191three"
     assert.same({ "one", "two", "\239\187\191three" }, take(9))
+  end)
+end)
+
+describe("the reader of a list", function()
+  local function take_all(list, on_item)
+    local read = sources.reader(list)
+    local items, item, problem = {}, read()
+    while item do
+      items[#items + 1] = item
+      on_item(list)
+      item, problem = read()
+    end
+    return items, problem
+  end
+
+  it("fails where items were taken out of the list: those that moved would be left out", function()
+    local items, problem = take_all({ "a", "b", "c", "d" }, function(list)
+      table.remove(list, 1)
+    end)
+    assert.same({ "a" }, items)
+    assert.equal("the list became shorter while it was read", problem)
+  end)
+
+  it("takes items that are added, and lets those go that were taken", function()
+    local index = 0
+    local items, problem = take_all({ "a", "b" }, function(list)
+      index = index + 1
+      list[index] = nil
+      list[index + 2] = index == 1 and "c" or nil
+    end)
+    assert.same({ "a", "b", "c" }, items)
+    assert.is_nil(problem)
   end)
 end)
