@@ -5,10 +5,13 @@ local http = require "riskscreen.options.http"
 local tables = require "riskscreen.util.tables"
 local texts = require "riskscreen.util.text"
 
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
 local REDACTED = "[redacted]"
 local LONGEST_TEXT = 4096 -- bytes; messages show less of a foreign text
 local MAX_DEPTH = 8 -- encodings of one character; a "/" of JSON within JSON within JSON has seven
 local MAX_STEPS = 200000 -- of reading one text; a text that repeats the key's beginning and needs more is removed
+local MAX_KEYS = 8 -- keys of a client that are removed: those used last, since their calls may be under way
 local SHORTEST_PIECE = 4 -- bytes of the key that are removed where a text was cut
 
 local escapes = { ["/"] = "/", ["\\"] = "\\", ['"'] = '"', ["'"] = "'" }
@@ -186,12 +189,14 @@ function M.read(given)
   return nil, errors.new("unauthorized", "the access_key function " .. message, { sent = false })
 end
 
----Returns a function that removes a key from a text. Its result has at most the first 4096 bytes of the text.
----@param key string not empty
----@param last_key? string the key before it, which is removed as well: a call under way may have it
+---Returns a function that removes keys from a text. Its result has at most the first 4096 bytes of the text.
+---@param ... string keys, not empty
 ---@return fun(foreign: string): string
-function M.redactor(key, last_key)
-  local forms = tables.concat(forms_of(key), last_key and forms_of(last_key) or {})
+function M.redactor(...)
+  local forms = {}
+  for _, key in ipairs { ... } do
+    forms = tables.concat(forms, forms_of(key))
+  end
   return function(foreign)
     foreign = foreign:sub(1, LONGEST_TEXT)
     if not (foreign:find "[%%\\&]" or has_beginning(fold(foreign), forms)) then
@@ -203,23 +208,39 @@ function M.redactor(key, last_key)
       add_characters(spelled[place], foreign, fold(foreign:sub(place, place)), place + 1, 0)
     end
     for _, form in ipairs(forms) do
-      steps = steps + mark(ends, foreign, form, spelled, MAX_STEPS)
+      steps = steps + mark(ends, foreign, form, spelled, MAX_STEPS - steps)
+      if steps > MAX_STEPS then
+        return REDACTED
+      end
     end
     local cleaned = replace(foreign, ends)
-    return (steps > MAX_STEPS or cleaned:find "[%%\\&]" and holds_encoded(cleaned, forms)) and REDACTED or cleaned
+    return cleaned:find "[%%\\&]" and holds_encoded(cleaned, forms) and REDACTED or cleaned
   end
 end
 
----The access key of a client's next request, or nil and an error. It is removed from texts from then on, and so is the
----key before it.
+-- Notes the key of a client's next request. A function may give several keys in turn.
+local function note(owner, key)
+  local keys, is_known = { key }, false
+  for _, known in ipairs(owner.keys or {}) do
+    is_known = is_known or known == key
+    keys[#keys + 1] = known ~= key and #keys < MAX_KEYS and known or nil
+  end
+  owner.keys, owner.redacted_key = keys, key
+  if not is_known then
+    owner.redact = M.redactor(unpack(keys))
+    owner.context = { clock = owner.clock, redact = owner.redact }
+  end
+end
+
+---The access key of a client's next request, or nil and an error. It is removed from texts from then on, and so are the
+---keys before it.
 ---@param owner riskscreen.State
 ---@return string|nil key
 ---@return riskscreen.Error|nil err
 function M.of(owner)
   local key, err = M.read(owner.settings.access_key)
   if key and key ~= owner.redacted_key then
-    owner.redacted_key, owner.redact = key, M.redactor(key, owner.redacted_key)
-    owner.context = { clock = owner.clock, redact = owner.redact }
+    note(owner, key)
   end
   return key, err
 end

@@ -113,7 +113,7 @@ local function may_resend(call, time_left)
 end
 
 -- The outcome of a request without a reply: that of a second one if the kept connection was dead, or an error.
-local function without_reply(call, failure, at, timeout, hedged, fresh)
+local function without_reply(call, failure, context, at, timeout, hedged, fresh)
   local state = call.route.state
   if call.abandoned and type(failure) == "table" and failure.raised ~= nil then
     error(failure.raised, 0) -- the end of the task
@@ -126,7 +126,7 @@ local function without_reply(call, failure, at, timeout, hedged, fresh)
       return M.send(call, now, left, hedged, true)
     end
   end
-  local err = failure_error(failure, state.context.redact)
+  local err = failure_error(failure, context.redact)
   if not err.sent then
     return M.unsent(call, err, true)
   end
@@ -156,13 +156,14 @@ function M.send(call, at, timeout, hedged, fresh)
   if request.body then
     stats:count("bytes_sent", #request.body)
   end
+  local context = state.context -- with this request's key, also after those of many others
   local connect_timeout = math.min(request.connect_timeout, timeout)
   local reply, failure = state.transport(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
   local answered = state.runtime.now()
   if not reply then
-    return without_reply(call, failure, at, timeout, hedged, fresh)
+    return without_reply(call, failure, context, at, timeout, hedged, fresh)
   end
-  local body, value, other = reply.body, response.interpret(route.reader, call.parameters, reply, state.context)
+  local body, value, other = reply.body, response.interpret(route.reader, call.parameters, reply, context)
   if value ~= nil and at == call.started and call.requests == 1 and hedged == nil then
     stats:succeed_directly(call, route.counts, body and #body or 0, answered - at)
   else

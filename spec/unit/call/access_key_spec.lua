@@ -1,4 +1,6 @@
 local access_key = require "riskscreen.call.access_key"
+local riskscreen = require "riskscreen"
+local virtual_time = require "riskscreen.runtime.virtual"
 
 local KEY = "a.B%c/d+e="
 local redact = access_key.redactor(KEY)
@@ -111,6 +113,41 @@ describe("redaction of the access key", function()
     assert.equal("[redacted], [redacted]", access_key.redact(owner, "the-first-key, the-second-key"))
   end)
 
+  it("takes out each of several keys that a function gives in turn", function()
+    local keys, count = { "the-first-key", "the-second-key", "the-third-key", "the-fourth-key" }, 0
+    local owner = {
+      settings = {
+        access_key = function()
+          count = count + 1
+          return keys[(count - 1) % #keys + 1]
+        end,
+      },
+    }
+    for _ = 1, 2 * #keys do
+      access_key.of(owner)
+      if count >= #keys then
+        assert.equal(("[redacted] "):rep(#keys), access_key.redact(owner, table.concat(keys, " ") .. " "))
+      end
+    end
+  end)
+
+  it("forgets keys that were replaced long ago", function()
+    local count = 0
+    local owner = {
+      settings = {
+        access_key = function()
+          count = count + 1
+          return ("the-key-number-%04d"):format(count)
+        end,
+      },
+    }
+    for _ = 1, 100 do
+      access_key.of(owner)
+    end
+    assert.equal("[redacted]", access_key.redact(owner, "the-key-number-0093"))
+    assert.equal(8, #owner.keys)
+  end)
+
   it("takes little time for a long text, whatever the key is", function()
     for _, key in ipairs { KEY, "\\", "%", "&", "a", "\\/" } do
       for _, text in ipairs { "%25&#37;\\u0025", "\\", "%25", "&amp;", "&#38;", "%2525252525", "\\/", "a", "\\\\'" } do
@@ -135,4 +172,49 @@ describe("redaction of the access key", function()
   it("takes out everything where the text repeats the key's beginning too often", function()
     assert.equal("[redacted]", access_key.redactor(("\\"):rep(200))(("\\"):rep(4096)))
   end)
+end)
+
+describe("the errors of calls with a new key for each request", function()
+  for what, end_request in pairs {
+    ["an answer"] = function(key)
+      return {
+        status = 200,
+        headers = {},
+        body = ('{"success":false,"code":1001,"message":"%s is not known"}'):format(key),
+      }
+    end,
+    ["a failure"] = function(key)
+      return nil, { kind = "network", message = "no way for " .. key, sent = true }
+    end,
+  } do
+    it("do not have their own key from " .. what .. ", after those of many others", function()
+      local time, count, messages = virtual_time.new(), 0, {}
+      local client = riskscreen.new {
+        runtime = time,
+        retry = false,
+        breaker = false,
+        access_key = function()
+          count = count + 1
+          return ("the-key-number-%04d"):format(count)
+        end,
+        transport = function(request)
+          time.sleep(1)
+          return end_request(request.headers["X-Access-Key"])
+        end,
+      }
+      time.tasks.run(function()
+        for index = 1, 20 do
+          time.tasks.spawn(function()
+            local _, err = client.kya:risk { address = ("0x%040x"):format(index), network = "eth" }
+            messages[index] = err.message
+          end)
+        end
+      end)
+      assert.equal(20, #messages)
+      for _, message in ipairs(messages) do
+        assert.matches("[redacted]", message, 1, true)
+        assert.is_nil(message:find("number", 1, true))
+      end
+    end)
+  end
 end)
