@@ -81,6 +81,12 @@ static void forget(struct rsc_loop *loop) {
             handle->shard->cache = NULL;
         }
     }
+    for (size_t i = 0; i < loop->places.count; i++) {
+        struct rsc_operation *operation = loop->places.table[i].operation;
+        if (operation != NULL && operation->kind == RSC_WATCH) {
+            ((struct rsc_watch *)operation)->duplicate = false;
+        }
+    }
     loop->multi = NULL;
     rsc_poller_forget(&loop->poller);
 }

@@ -1,6 +1,9 @@
 #include "http/operation.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "http/failure.h"
 #include "http/transfer.h"
@@ -90,6 +93,14 @@ int64_t rsc_operation_next(struct rsc_loop *loop) {
     return number;
 }
 
+static void end_watch(struct rsc_watch *watch) {
+    rsc_poller_remove(&watch->operation.loop->poller, watch->fd);
+    if (watch->duplicate) {
+        (void)close(watch->fd);
+    }
+    watch->operation.loop->watch_count--;
+}
+
 void rsc_operation_cancel(struct rsc_operation *operation) {
     struct rsc_loop *loop = operation->loop;
     bool was_under_way = operation->kind == RSC_TRANSFER && operation->state <= RSC_ACTIVE;
@@ -97,8 +108,7 @@ void rsc_operation_cancel(struct rsc_operation *operation) {
         unfinish(operation);
     }
     if (operation->kind == RSC_WATCH) {
-        rsc_poller_remove(&loop->poller, ((struct rsc_watch *)operation)->fd);
-        loop->watch_count--;
+        end_watch((struct rsc_watch *)operation);
     } else if (operation->kind == RSC_TRANSFER) {
         rsc_transfer_end((struct rsc_transfer *)operation);
     } else if (operation->state == RSC_ACTIVE) {
@@ -134,12 +144,18 @@ struct rsc_operation *rsc_watch_start(struct rsc_loop *loop, int fd, uint32_t ev
         (void)rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory");
         return NULL;
     }
+    loop->watch_count++;
     watch->fd = fd;
-    if (rsc_poller_add(&loop->poller, fd, events, (uint64_t)(uintptr_t)watch) != 0) {
+    int added = rsc_poller_add(&loop->poller, fd, events, (uint64_t)(uintptr_t)watch);
+    if (added != 0 && errno == EEXIST) { /* a poller accepts a descriptor only once */
+        watch->duplicate = true;
+        watch->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        added = rsc_poller_add(&loop->poller, watch->fd, events, (uint64_t)(uintptr_t)watch);
+    }
+    if (added != 0) {
         (void)rsc_system_error(error, "the descriptor cannot be watched");
-        release(&watch->operation);
+        rsc_operation_cancel(&watch->operation);
         return NULL;
     }
-    loop->watch_count++;
     return &watch->operation;
 }

@@ -38,7 +38,8 @@ struct rsc_operation {
 
 struct rsc_watch {
     struct rsc_operation operation;
-    int fd;
+    int fd;         /* the caller's descriptor, or a duplicate */
+    bool duplicate; /* the struct owns the duplicate */
 };
 
 /* A place for an operation. The number of an operation is the place's own and a multiple of RSC_OPERATIONS_MAX, which
@@ -73,8 +74,8 @@ void rsc_operation_cancel(struct rsc_operation *operation);
 /* Makes a timer of `delay` ns. Returns NULL if memory runs out. */
 struct rsc_operation *rsc_timer_start(struct rsc_loop *loop, uint64_t delay);
 
-/* Watches `fd` for `events` (RSC_READABLE | RSC_WRITABLE). The caller keeps it open until the watch is cancelled, and
- * has no other watch of it. Returns NULL with the error set on a failure. */
+/* Watches `fd` for `events` (RSC_READABLE | RSC_WRITABLE). The caller keeps it open until the watch is cancelled.
+ * Returns NULL with the error set on a failure. */
 struct rsc_operation *rsc_watch_start(struct rsc_loop *loop, int fd, uint32_t events, struct rsc_error *error);
 
 #endif

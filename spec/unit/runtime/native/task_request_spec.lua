@@ -124,6 +124,33 @@ describe("a call in a task", function()
     assert.equal(before, scheduler.loop():stats().timers)
   end)
 
+  it("reports the later failure of a task where an attached object has ended the wait for it with an error", function()
+    local said, stderr = {}, io.stderr
+    io.stderr = { -- luacheck: ignore 122
+      write = function(_, ...)
+        said[#said + 1] = table.concat { ... }
+      end,
+    }
+    local object = stepped(function()
+      error("a bug", 0)
+    end)
+    local task = native.tasks.spawn(function()
+      native.sleep(0.002)
+      error "lost"
+    end)
+    native.attach(object)
+    local ok, message = pcall(task.await, task, 30)
+    native.detach(object)
+    task = nil -- luacheck: ignore 311
+    native.sleep(0.01)
+    collectgarbage()
+    collectgarbage()
+    io.stderr = stderr -- luacheck: ignore 122
+    assert.same({ false, "a bug" }, { ok, message })
+    assert.equal(1, #said)
+    assert.matches("lost", said[1], 1, true)
+  end)
+
   it("that is cancelled between its answer and its next step leaves no transfer behind", function()
     local before = leftovers.count().handles
     local function cancel_late()
