@@ -62,6 +62,7 @@ local function await_turn(call)
     if not taken then
       return limit_error(call, retry_after, cap, cause)
     end
+    call.day = state.limiter:day()
   end
   if call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
     local message = ("no time was left of %g s"):format(call.request.call_timeout)

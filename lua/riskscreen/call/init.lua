@@ -29,6 +29,7 @@ local validate = require "riskscreen.interface.validate"
 ---@field attempt_started? number of the last attempt but the first; likewise the next one
 ---@field attempt_timeout? number seconds
 ---@field cost? number of a request under `rate_limit`
+---@field day? integer on which it was taken
 ---@field requests integer sent, hedges included
 ---@field sent? boolean whether a request may have reached the service
 ---@field permit riskscreen.Permit|false of the attempt

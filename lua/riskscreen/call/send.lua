@@ -68,7 +68,7 @@ end
 function M.unsent(call, err, has_failed)
   local limiter = call.route.state.limiter
   if limiter then
-    limiter:refund(call.cost, has_failed)
+    limiter:refund(call.cost, has_failed, call.day)
   end
   return nil, err
 end

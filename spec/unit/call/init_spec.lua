@@ -42,6 +42,21 @@ describe("the cost of a call under rate_limit", function()
     assert.is_true(err.retry_after > 0 and err.retry_after <= 86400)
   end)
 
+  it("counts for the day on which the request began, also if it was not sent", function()
+    local scene
+    scene = new({ failure("network", false, 1), status(500) }, {
+      retry = false,
+      rate_limit = { rate = 1000, daily = 2 },
+      clock = function()
+        return 86400 * 20000 - 0.5 + (scene and scene.time.now() or 0)
+      end,
+    })
+    for _ = 1, 10 do
+      scene.risk()
+    end
+    assert.equal(1 + 2, #scene.requests)
+  end)
+
   it("is that of each call's own items", function()
     local rate_limit = { rate = 1000, daily = 100, cost = { listAddressEntities = { item = 1 } } }
     local client = sandbox.client { rate_limit = rate_limit, runtime = require("riskscreen.runtime.virtual").new() }

@@ -143,6 +143,14 @@ function DailyCap:take(cost)
   end
 end
 
+-- Gives tokens of a day back. Those of a past day are no tokens of this one.
+function DailyCap:give_back(cost, day)
+  self:today()
+  if day == nil or day == self.day then
+    self:take(-cost)
+  end
+end
+
 -- The seconds until the next day.
 function DailyCap:rest()
   return time.wait((self.day + 1) * DAY, self.clock(), DAY)
@@ -238,16 +246,23 @@ function Limiter:acquire(priority, deadline, cost)
   return true
 end
 
+---The day of the tokens that were taken last, where the calls of a day have a cap.
+---@return integer|nil
+function Limiter:day()
+  return self.daily and self.daily.day
+end
+
 ---Gives back the tokens of a request that was not sent. One that failed to connect keeps those of the rate, so that
 ---attempts have a limit, too. Machines that share a limit have one token for the rate and the day.
 ---@param cost? number by default 1
 ---@param has_failed? boolean to connect
-function Limiter:refund(cost, has_failed)
+---@param day? integer on which they were taken, as `day` said; by default today
+function Limiter:refund(cost, has_failed, day)
   if not has_failed or self.bucket.refill then
     self.bucket:refund(cost or 1)
   end
   if self.daily then
-    self.daily:take(-(cost or 1))
+    self.daily:give_back(cost or 1, day)
   end
   wake_first(self)
 end

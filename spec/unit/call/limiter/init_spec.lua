@@ -119,6 +119,20 @@ for kind, new_memory in pairs(kinds) do
         assert.equal(12, limiter:status().left_today)
       end)
 
+      it("gives a day no tokens of the day before", function()
+        local function clock()
+          return 86400 - 100 + time.now()
+        end
+        limiter = limiters.new({ rate = 1000, burst = 1000, daily = 12 }, time, new_memory(), "name", clock)
+        assert(limiter:acquire("normal", 1000, 10))
+        local day = limiter:day()
+        limiter:refund(5, false, day)
+        assert.equal(7, limiter:status().left_today)
+        time.sleep(101)
+        limiter:refund(5, false, day)
+        assert.equal(12, limiter:status().left_today)
+      end)
+
       it("waits no longer than a day where the date was far ahead, and gives nothing twice before", function()
         local ahead = 1e9
         local function clock()
