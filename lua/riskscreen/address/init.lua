@@ -23,6 +23,9 @@ local is_lower_hexadecimal = text.made_of("0-9a-f", "0x")
 -- Two names of one chain; an answer may have either.
 local aliases = { ethereum = "eth" }
 
+-- Tokens' standards and coins that other systems write for a network.
+local meant_by = { erc20 = "eth", trc20 = "tron", trx = "tron", bep20 = "bsc", bnb = "bsc" }
+
 local networks = tables.sorted_keys(formats)
 local chains = {} -- every network under its one name, the busiest first
 
@@ -181,6 +184,20 @@ local function other_network(address, network)
   end
 end
 
+---The hint at the network that a text is probably meant for.
+---@param written any
+---@param candidates string[] names of networks
+---@return string hint "" for none
+function M.did_you_mean(written, candidates)
+  local meant = type(written) == "string" and meant_by[text.lower(written)]
+  for _, candidate in ipairs(candidates) do
+    if candidate == meant then
+      return ("; did you mean '%s'?"):format(meant)
+    end
+  end
+  return text.did_you_mean(written, candidates)
+end
+
 ---A sentence for a person: why a text is no address of a network. Nil for an address.
 ---@param address any
 ---@param network string
@@ -188,7 +205,7 @@ end
 function M.explain(address, network)
   local format = formats[network or false]
   if not format then
-    local hint = text.did_you_mean(network, networks)
+    local hint = M.did_you_mean(network, networks)
     return ("the network must be one that the service knows (got %s%s)"):format(text.show(network), hint)
   elseif type(address) ~= "string" then
     return ("the address must be a text (got %s)"):format(text.kind(address))

@@ -22,7 +22,11 @@ local M = {}
 ---@return riskscreen.Policy|riskscreen.ScorePolicy
 function M.load_policy(path)
   local ok, policy = pcall(function()
-    local value = assert(loadfile(path))()
+    local chunk, fault = loadfile(path)
+    if not chunk then
+      error(fault .. (path:find "%.lua$" and "" or "; a policy is a file of Lua, such as policy.lua"), 0)
+    end
+    local value = chunk()
     if type(value) ~= "table" then
       error(("the file must return a policy or its options (it returns %s)"):format(text.kind(value)), 0)
     end

@@ -81,6 +81,8 @@ function M.value(option, written)
     return tonumber(written)
   elseif accepts(option, "boolean") and switches[written] ~= nil then
     return switches[written]
+  elseif option.values and tables.set(option.values)[text.lower(written)] then
+    return text.lower(written)
   end
   return written
 end

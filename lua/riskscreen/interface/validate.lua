@@ -33,7 +33,7 @@ end
 
 local function not_one_of(path, values, value)
   local allowed = tables.copy(values)
-  local list, hint = table.concat(allowed, ", "), text.did_you_mean(value, allowed)
+  local list, hint = table.concat(allowed, ", "), addresses.did_you_mean(value, allowed)
   return refuse(path, ("%s must be one of %s (got %s%s)"):format(path, list, text.show(value), hint), allowed)
 end
 

@@ -36,7 +36,7 @@ function M.places(address, network, level)
   if network == nil then
     return everywhere(address, level)
   elseif not enums.has("network", network) then
-    local hint = text.did_you_mean(network, enums.values.network)
+    local hint = addresses.did_you_mean(network, enums.values.network)
     return nil, ("the network %s is not one that the service knows%s"):format(text.show(network), hint)
   end
   local canonical, problem = addresses.validate(address, network, level)

@@ -1,4 +1,5 @@
 -- Every option of a gate and of a location, once. The checks, the guide and the annotations are made from these tables.
+local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local deny_response = require "riskscreen.nginx.deny_response"
 local enums = require "riskscreen.interface.enums"
@@ -265,7 +266,7 @@ function M.network_problem(given)
     local network = one.network
     if type(network) == "string" and not enums.has("network", network) then
       local known = enums.values.network
-      local hint = text.did_you_mean(network, known)
+      local hint = addresses.did_you_mean(network, known)
       return ("network must be one of %s (got %s%s)"):format(table.concat(known, ", "), text.show(network), hint)
     end
   end

@@ -242,7 +242,8 @@ local function read(self, results)
     results = with_absent_lists(self.settings, results)
   end
   local failures = results.errors or NONE
-  return results, failures, failures.risk or missing_risks(results.risk, self.settings)
+  local scores = results.risk == nil and score_reason(results)
+  return results, failures, failures.risk or scores and scores.error or missing_risks(results.risk, self.settings)
 end
 
 ---Decides from the results of the lookups, or from a transaction's result that has risks.

@@ -207,7 +207,7 @@ function Rows:dialect_of(row, has_quotes)
   local advice = missing and "" or ". --address-column NAME names it"
   for word in bare:gmatch "[^,;\t]+" do
     local nearest = not missing and text.nearest(plain_name(word), names_of.address)
-    advice = nearest and ("; did you mean '%s'?"):format(nearest) or advice
+    advice = nearest and ("; did you mean '%s'? Or --address-column NAME names it"):format(nearest) or advice
   end
   advice = row:find "^sep=.$" and ", a line of Excel's own: remove it" or advice
   missing = text.show(missing or "address")

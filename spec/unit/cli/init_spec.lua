@@ -34,6 +34,29 @@ describe("the command", function()
     end
   end)
 
+  it("takes a network in any case, and knows which one a token's standard means", function()
+    assert.equal(0, (run { "screen", "--sandbox", address "clean-eth", "-n", "ETH" }))
+    for written, network in pairs { TRC20 = "tron", erc20 = "eth", BEP20 = "bsc" } do
+      local status, _, err = run { "screen", "--sandbox", address "clean-eth", "-n", written }
+      assert.equal(4, status)
+      assert.matches(("did you mean '%s'?"):format(network), err, 1, true)
+    end
+  end)
+
+  it("refuses a workbook as the output, and a policy that is no Lua", function()
+    local path, policy = temporary.path "in.csv", temporary.path "p.json"
+    temporary.write(path, "address\n" .. address "clean-eth" .. "\n")
+    temporary.write(policy, '{ "rules": [] }')
+    for ending in pairs { xlsx = true, XLS = true } do
+      local status, _, err = run { "screen", "--sandbox", "-n", "eth", "--file", path, "-o", path .. "." .. ending }
+      assert.equal(4, status)
+      assert.matches("no workbook", err, 1, true)
+    end
+    local status, _, err = run { "screen", "--sandbox", "-n", "eth", address "clean-eth", "--policy", policy }
+    assert.equal(4, status)
+    assert.matches("a policy is a file of Lua", err, 1, true)
+  end)
+
   it("takes no help among other arguments for a wish: its status is that of `allow`", function()
     for _, line in ipairs {
       { "screen", "-n", "eth", "-h" },

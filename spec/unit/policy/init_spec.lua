@@ -367,6 +367,9 @@ describe("the result of a transaction", function()
       assert.matches("riskscreen.score_policy", decision.reasons[1].message, 1, true)
     end
     assert.equal("block", decide_result({ maxScore = "0", risks = { risk("high", "hack") } }).action)
+    local alone = policies.new():decide { maxScore = "0", dirData = {} }
+    assert.equal("unknown", alone.action)
+    assert.matches("riskscreen.score_policy", alone.reasons[1].message, 1, true)
   end)
 end)
 

@@ -39,7 +39,7 @@ local function secret_of(context)
 end
 
 local EVERY = "The time from the beginning of a cycle to the next, such as 30m or 1d; screenings are spread over it. "
-  .. "Default: 6h."
+  .. "A number alone is seconds. Default: 6h."
 
 local order = { "id", "time", "watch", "address", "network", "action", "before", "risks", "risks_before", "reasons" }
 
@@ -108,6 +108,9 @@ local function run(context)
   context:catch_signals(function()
     watch:stop()
   end)
+  if options.every and not options.once then
+    context:warn(("screening %s every %.15g s; Ctrl-C ends it"):format(options.file, options.every))
+  end
   if options.once then
     outcome, failure = watch:once()
   else

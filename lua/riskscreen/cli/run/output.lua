@@ -68,6 +68,10 @@ end
 ---@param format "csv"|"jsonl"
 ---@return string|nil
 function M.path(options, format)
+  if options.output and text.lower(options.output):find "%.xls%l?$" then
+    local message = "-o %s: the results are CSV or JSON lines, and no workbook; name a file such as out.csv"
+    status.misuse(message:format(text.show(options.output)))
+  end
   local is_stream = options.output == "-" or not options.output and inputs.is_stream(options.file)
   local base = options.file:gsub("%.gz$", ""):gsub("%.[%w]+$", "")
   return not is_stream and files.target(options.output or base .. ".results." .. format) or nil

@@ -55,8 +55,10 @@ end
 
 local function open(path, synchronous)
   local opened, err = store.sqlite { path = path, synchronous = synchronous }
-  if not opened then
-    local is_misuse = type(err) == "table" and (err.reason == "newer" or err.reason == "foreign")
+  if not opened and err.kind == "unsupported" then
+    error(err, 0)
+  elseif not opened then
+    local is_misuse = err.reason == "newer" or err.reason == "foreign"
     local message = ("the state %s cannot be opened: %s"):format(path, tostring(err))
     status.fail(is_misuse and status.usage or status.unknown, message)
   end
