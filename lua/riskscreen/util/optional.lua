@@ -7,14 +7,17 @@
 ---@return string|nil message
 return function(name)
   local path, cpath = package.path, package.cpath
-  package.path = ""
-  package.cpath = cpath:gsub("[^;]+", function(template)
+  -- Before anything is changed, because this may run out of memory.
+  local absolute = cpath:gsub("[^;]+", function(template)
     return not template:find "^/" and "" or nil
   end)
+  package.path, package.cpath = "", absolute
   local found, module = pcall(require, name)
   package.path, package.cpath = path, cpath
   if found then
     return module
+  elseif module == "not enough memory" then
+    error(module, 0) -- it may be there: a module that asks for it would do without it for good
   end
   return nil, module
 end
