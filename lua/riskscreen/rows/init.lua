@@ -131,10 +131,12 @@ function Rows:locate(names)
   self.is_blind = lacks_network and not is_free
   -- Where no name is that of the network, one that is like it would be passed over, and another network would count.
   for plain, position in pairs(lacks_network and positions or {}) do
-    if not (unlike_network:has(plain) or self.ignored[plain]) and is_like_network(plain) then
-      return nil, LIKE_NETWORK:format(text.show(names[position]))
+    if not (unlike_network:has(plain) or self.ignored[plain]) then
+      if is_like_network(plain) then
+        return nil, LIKE_NETWORK:format(text.show(names[position]))
+      end
+      unlike_network:set(plain, true)
     end
-    unlike_network:set(plain, true)
   end
   return at, positions
 end

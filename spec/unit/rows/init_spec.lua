@@ -100,6 +100,15 @@ describe("a file of rows", function()
     assert.same({ "2 " .. A .. " nil" }, (subjects("address,note,name,network_fee,set\n" .. A .. ",a,b,c,d\n")))
   end)
 
+  it("is refused for such a column also after another file was read that ignores it", function()
+    for _, name in ipairs { "netwrk", "netwrok_id" } do
+      local rest, list = ("address,%s\n%s,56\n"):format(name, A), ('{"address":"%s","%s":56}\n'):format(A, name)
+      assert.same({ "2 " .. A .. " nil" }, (subjects(rest, { ignore_columns = { name } })))
+      refused(rest, "did you mean 'network'?", { network = "eth" })
+      refused(list, "did you mean 'network'?", { network = "eth" })
+    end
+  end)
+
   it("takes an account for an address only where the caller says so", function()
     refused(("account,network\n%s,eth\n"):format(A), "has no column 'address', and its first line is: account,network")
     local given = { address_column = "account" }
