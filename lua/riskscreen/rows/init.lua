@@ -127,7 +127,9 @@ function Rows:locate(names)
       at[meaning] = at[meaning] or positions[name]
     end
   end
-  local lacks_network = not (at.network or self.options.network_column)
+  -- A header without the column that was named is refused. A JSON object may lack it.
+  local is_refused = self.options.network_column and self.file.kind == "text"
+  local lacks_network = not (at.network or is_refused)
   self.is_blind = lacks_network and not is_free
   -- Where no name is that of the network, one that is like it would be passed over, and another network would count.
   for plain, position in pairs(lacks_network and positions or {}) do

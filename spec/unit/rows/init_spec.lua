@@ -109,6 +109,18 @@ describe("a file of rows", function()
     end
   end)
 
+  it("of JSON is refused for such a field also where a row lacks the column that was named", function()
+    local first = ('{"address":"%s","net":"eth"}\n'):format(A)
+    for field, fault in pairs { chian = "did you mean 'network'?", coin = "the column 'coin' is not read" } do
+      local list, given = first .. ('{"address":"%s","%s":"bsc"}\n'):format(B, field), { network_column = "net" }
+      local found, message = subjects(list, given)
+      assert.same({ "1 " .. A .. " eth" }, found)
+      assert.matches(fault, message, 1, true)
+      given.ignore_columns = { field }
+      assert.same({ "1 " .. A .. " eth", "2 " .. B .. " nil" }, (subjects(list, given)))
+    end
+  end)
+
   it("takes an account for an address only where the caller says so", function()
     refused(("account,network\n%s,eth\n"):format(A), "has no column 'address', and its first line is: account,network")
     local given = { address_column = "account" }
