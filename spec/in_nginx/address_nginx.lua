@@ -141,6 +141,26 @@ describe("the gate finds the address", function()
     }
   end)
 
+  it("in a capture of a path that was rewritten since, unless the path can be read in two ways", function()
+    start("{ variable = 'captured' }", {
+      server = [[location /withdraw/ { rewrite "^/withdraw/(?<captured>[^/;]+)" /rewritten last; }
+        location /rewritten {
+          access_by_lua_block { gate:enforce() }
+          content_by_lua_block { ngx.say "ok" }
+        }]],
+    })
+    finds(function(address)
+      return "/withdraw/" .. address
+    end)
+    local escaped = CLEAN:sub(1, 2) .. ("%%%02x"):format(CLEAN:byte(3)) .. CLEAN:sub(4)
+    assert.is_true(passes("/withdraw/" .. escaped))
+    refuses_all {
+      "/withdraw/" .. escaped .. "/..;/" .. HIGH,
+      "/withdraw/" .. escaped .. "//" .. HIGH,
+      "/other/../withdraw/" .. escaped,
+    }
+  end)
+
   it("in a variable that is made from $request_uri, unless the path can be read in two ways", function()
     start("{ variable = 'mapped' }", {
       http = [[map $request_uri $mapped { "~^/withdraw/(?<to>[^/?]+)" $to; }]],

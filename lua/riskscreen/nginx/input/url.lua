@@ -67,14 +67,14 @@ local function decoded(target)
   return unescape((target:match("^[^?]*"):gsub("%+", "%%2B")))
 end
 
----Whether a text may be from a path that can be read in two ways.
+---Whether a text may be from a path that can be read in two ways. A rewrite may have replaced the path since.
 ---@param value string
 ---@param asked? riskscreen.nginx.Asked
 ---@return boolean
 function M.is_doubtful(value, asked)
   local own, told = ngx.var.request_uri, asked and asked.uri() or ""
   return (is_doubtful(own) or is_doubtful(told))
-    and find(ngx.var.uri .. own .. told .. decoded(told), value, 1, true) ~= nil
+    and find(ngx.var.uri .. own .. decoded(own) .. told .. decoded(told), value, 1, true) ~= nil
 end
 
 ---A reader of a segment of the path.
