@@ -7,20 +7,23 @@ local CLEAN, HIGH = addresses["clean-eth"], addresses["high-eth"]
 describe("the gate finds the address", function()
   local running
 
+  local function close()
+    if running then
+      local ending = running
+      running = nil
+      ending.close { "is buffered to a temporary file" }
+    end
+  end
+
   local function start(source, options)
+    close()
     options = options or {}
     options.init = ("gate = new_gate { network = 'eth', on_unknown = 'allow', address = %s }"):format(source)
     options.locations = { ["/"] = "gate:enforce()" }
     running = gates.start(options)
   end
 
-  after_each(function()
-    if running then
-      local ending = running
-      running = nil
-      ending.close { "is buffered to a temporary file" }
-    end
-  end)
+  after_each(close)
 
   local function passes(target, request)
     local status = running.status(target, request)

@@ -41,7 +41,7 @@ function M.argument(name)
       if not target or is_cut(target) then
         return nil, target_problem or CUT
       end
-      query = (asked and target or ""):match "%?(.*)$" or not asked and ngx.var.args or ""
+      query = asked and target:match "%?(.*)$" or not asked and ngx.var.args or ""
     end
     local value, problem = read(query)
     return value, problem and (place .. " " .. problem), query
