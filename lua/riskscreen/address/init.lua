@@ -168,6 +168,24 @@ function M.keys(address, network)
   return spellings, keys
 end
 
+---Every canonical spelling that a text may have, however it is checked: for what must miss none, such as a purge. A
+---wrong checksum hides a spelling from `keys`.
+---@param address any
+---@param network? any without it, all networks
+---@return string[]|nil spellings nil if the service cannot know the address or the network
+function M.all_spellings(address, network)
+  local spellings = M.keys(address, network)
+  local seen = tables.set(spellings or {})
+  for _, name in ipairs(spellings and (network and { network } or chains) or {}) do
+    local key, canonical = M.key(address, name, "format")
+    if key and not seen[canonical] then
+      seen[canonical] = true
+      spellings[#spellings + 1] = canonical
+    end
+  end
+  return spellings
+end
+
 -- "looks like a tron address", where the text is valid on other networks.
 local function other_network(address, network)
   local names, seen = {}, {}

@@ -261,7 +261,7 @@ end
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
   local buckets = {}
-  for index, spelling in ipairs(addresses.keys(address, network)) do
+  for index, spelling in ipairs(addresses.all_spellings(address, network)) do
     buckets[index] = bucket_of(spelling)
   end
   return forget(self, buckets)

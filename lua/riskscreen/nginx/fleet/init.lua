@@ -285,7 +285,7 @@ function M.new(given)
       client = slow,
       forget = given.forget,
       forget_all = given.forget_all,
-      spellings = addresses.keys,
+      spellings = addresses.all_spellings,
       now = now,
       skew = options.clock_skew,
       identity = ngx.worker.pid,

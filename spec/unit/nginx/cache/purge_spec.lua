@@ -1,4 +1,5 @@
 -- Purges: while fetches are under way, over several workers, with a dict that is full or loses entries.
+local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local random = require "spec.support.random"
@@ -54,6 +55,25 @@ describe("a purge", function()
         decide(cache, canonical, network)
         version = index + (purged == spelling and 100 or 200)
         assert.is_true(purge(cache, purged))
+        assert.equal(version, seen_version(decide(cache, canonical, network)))
+      end
+    end
+  end)
+
+  it("reaches what a gate asks about that checks no checksum", function()
+    local cache = world:worker()
+    for index, case in ipairs {
+      { "BC1QW508D6QQJXTDG4Y5R3ZARVARY0C5XW7KV8F3T4", "btc" },
+      { "io1mflp9m6hqgm2qcghchsdqj3z3eccrnekx9p0ms", "iotex" },
+    } do
+      local spelling, network = case[1], case[2]
+      local canonical = assert(addresses.validate(spelling, network, "format"))
+      assert.not_equal(spelling, canonical)
+      assert.is_nil((addresses.validate(spelling, network)))
+      for _, its_network in ipairs { network, false } do
+        decide(cache, canonical, network)
+        version = version + index
+        assert.is_true(purge(cache, spelling, its_network or nil))
         assert.equal(version, seen_version(decide(cache, canonical, network)))
       end
     end
