@@ -1,6 +1,7 @@
 -- Turns the items of both lists into one entry for each address; the blacklist wins where an address is on both. Pure.
 local enums = require "riskscreen.interface.enums"
 local index = require "riskscreen.lists.index"
+local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.nginx.ListEntry
 ---@field list "blacklist"|"whitelist"
@@ -13,9 +14,11 @@ local function known_network(network)
   return network ~= nil and enums.has("network", network) and network or nil
 end
 
--- The places of an entry; none for a text that can be no address. The gate may accept texts with a wrong checksum.
+-- The places of an entry; none for a text that can be no address. The gate may accept texts with a wrong checksum. One
+-- that checks the format alone spells such a text in another way than one without checks: these are the last places.
 local function places_of(address, network)
-  return index.places(address, known_network(network), false) or {}
+  local known = known_network(network)
+  return tables.concat(index.places(address, known, false) or {}, index.places(address, known, "format") or {})
 end
 
 -- The fields that a policy reads. Nil where the item has no risk: that must not become "an address without risk".
@@ -102,12 +105,13 @@ function Content:whitelist(list)
   for _, item in ipairs(list) do
     check(self, item.address, item.chain)
     -- Without a known network it holds nowhere.
-    local place = known_network(item.chain) and places_of(item.address, item.chain)[1]
-    local everywhere, here
-    if place then
-      everywhere, here = index.keys(place.address, place.scope)
+    local places = known_network(item.chain) and places_of(item.address, item.chain) or {}
+    local here, is_overruled = places[1] and index.key(places[1]), false
+    for _, place in ipairs(places) do
+      local everywhere, own = index.keys(place.address, place.scope)
+      is_overruled = is_overruled or is_blacklisted(self, everywhere) or is_blacklisted(self, own)
     end
-    if here and (is_blacklisted(self, everywhere) or is_blacklisted(self, here)) then
+    if is_overruled then
       table.insert(self.overruled, here)
     elseif here then
       add(self, here, { list = "whitelist" })

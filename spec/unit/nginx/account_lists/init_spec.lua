@@ -208,6 +208,27 @@ describe("an address on the blacklist", function()
     end
   end)
 
+  it("is blocked as a gate finds it that checks no checksum, whatever the whitelist says", function()
+    for spelling, network in pairs {
+      BC1QW508D6QQJXTDG4Y5R3ZARVARY0C5XW7KV8F3T4 = "btc",
+      io1mflp9m6hqgm2qcghchsdqj3z3eccrnekx9p0ms = "iotex",
+    } do
+      local canonical = assert(addresses.validate(spelling, network, "format"))
+      assert.not_equal(spelling, canonical)
+      service.whitelist = { { address = canonical, chain = network } }
+      for _, its_network in ipairs { network, false } do
+        service.blacklist = { { address = spelling, network = its_network or nil } }
+        refresh()
+        assert.equal("block", action(canonical, network))
+        assert.equal("block", action(spelling, network))
+      end
+      service.blacklist, service.whitelist = { { address = canonical } }, { { address = spelling, chain = network } }
+      refresh()
+      assert.equal("block", action(canonical, network))
+      assert.is_nil(action(spelling, network))
+    end
+  end)
+
   it("is blocked on every network where the item names none, or an unknown one", function()
     service.blacklist = {
       { address = ONE, risks = high "scam" },
