@@ -41,7 +41,7 @@ local function succeeds(command)
   return status == true or status == 0
 end
 
--- What every Lua of a spec runs first: an absent module, or the support of an absent program, is noted where it is
+-- Every Lua of a spec runs this script first. It notes which absent modules, and which files of absent programs, are
 -- asked for.
 local asked, preload = os.tmpname(), os.tmpname()
 local script = assert(io.open(preload, "w"))
