@@ -11,6 +11,8 @@ local CALLS = {
   worker = "run stop",
   journal = "append flush head rotate stats close",
   store = "batch space is_shared time lock close",
+  service = "requests account fault clear_faults deliver due_webhooks deliver_to",
+  task = "await cancel",
 }
 
 describe("a method without its object", function()
@@ -18,7 +20,8 @@ describe("a method without its object", function()
 
   setup(function()
     local store = riskscreen.store.memory()
-    client = riskscreen.sandbox.client {}
+    local service
+    client, service = riskscreen.sandbox.client {}
     local redis = riskscreen.redis.new { url = "redis://127.0.0.1:1" }
     objects = {
       loop = riskscreen.loop,
@@ -29,6 +32,8 @@ describe("a method without its object", function()
       queue = riskscreen.queue.new { redis = redis, name = "colon" },
       journal = riskscreen.journal.store(store),
       store = store,
+      service = service,
+      task = riskscreen.spawn(function() end),
     }
     objects.worker = objects.queue:worker { client = client }
   end)

@@ -134,17 +134,18 @@ M.ensure = errors.ensure
 ---@return boolean|nil is_missing no other arguments would help
 function M.of_failure(failure)
   local message = tostring(failure)
+  local names_package = message:find(": apt install ", 1, true) ~= nil
   -- Lua's interpreter raises this text at SIGINT. A failure of a call has it at its end, with the line that was
   -- reached: an argument or the service may have the word, too.
   local is_text = type(failure) == "string" and (" " .. message):find(" interrupted!", 1, true)
   if is_text or message:find ": interrupted!$" then
     return M.interrupted, "interrupted"
   elseif getmetatable(failure) == Failure then
-    return failure.status, message
+    return failure.status, message, names_package
   elseif errors.is(failure) then
     message = message:gsub("^riskscreen: ", "")
     -- A package or a part of the configuration is missing; Redis gives the kind as its reason.
-    local is_missing = failure.kind == "unsupported" or failure.reason == "unsupported"
+    local is_missing = names_package or failure.kind == "unsupported" or failure.reason == "unsupported"
     local is_usage = is_missing or failure.kind == "invalid_argument"
     return is_usage and M.usage or M.of_decision("unknown", failure.kind), message, is_missing
   end

@@ -182,7 +182,7 @@ end
 function M.load(read, sink)
   local lxp = optional "lxp"
   if not lxp then
-    return nil, "reading XML needs lua-expat: install it with luarocks install luaexpat, or Debian's package lua-expat"
+    return nil, "reading XML needs lua-expat: apt install lua-expat, or luarocks install luaexpat"
   end
   local parser
   local state = { sink = sink, party = {}, id = {}, kinds = {}, content = {}, size = 0 }

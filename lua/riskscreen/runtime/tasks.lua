@@ -316,6 +316,7 @@ return function(runtime)
   ---@param timeout? number seconds
   ---@return any ... or nil and an error of kind timeout (the task goes on) or cancelled
   function Task:await(timeout)
+    text.expect_self(self, Task, "task:await")
     if timeout ~= nil and not is_duration(timeout) then
       error("await: timeout must be a number of seconds from 0 to 1e9 (got " .. text.show(timeout) .. ")", 2)
     elseif runtime.current() == self then
@@ -367,6 +368,7 @@ return function(runtime)
   ---Stops the task and the tasks that it spawned. Their waits are aborted at once. `await` of a cancelled task returns
   ---nil and an error of kind cancelled. A task that has ended stays as it is.
   function Task:cancel()
+    text.expect_self(self, Task, "task:cancel")
     if self.closing or self.cancelling then
       return
     end

@@ -10,6 +10,7 @@ local kyt = require "riskscreen.sandbox.kyt"
 local profiles = require "riskscreen.sandbox.profile"
 local routes = require "riskscreen.sandbox.routes"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 local validate = require "riskscreen.interface.validate"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
@@ -199,6 +200,7 @@ end
 ---The last `log_size` requests, oldest first.
 ---@return riskscreen.sandbox.Seen[]
 function Service:requests()
+  text.expect_self(self, Service, "service:requests")
   return tables.copy(self.log)
 end
 
@@ -206,6 +208,7 @@ end
 ---@param key string
 ---@return riskscreen.sandbox.Account?
 function Service:account(key)
+  text.expect_self(self, Service, "service:account")
   return self.account_of(key)
 end
 
@@ -218,17 +221,20 @@ end
 ---Makes all requests fail, or those that match.
 ---@param fault riskscreen.sandbox.Fault
 function Service:fault(fault)
+  text.expect_self(self, Service, "service:fault")
   self.faults:add(checked(faults.option, fault))
 end
 
 ---Removes the faults that `fault` added. Those of the scenarios stay.
 function Service:clear_faults()
+  text.expect_self(self, Service, "service:clear_faults")
   self.faults = faults.new_rules()
 end
 
 ---Sets how the webhooks of later transactions are delivered: late, twice, out of order, never, or with a wrong field.
 ---@param delivery riskscreen.sandbox.Delivery
 function Service:deliver(delivery)
+  text.expect_self(self, Service, "service:deliver")
   self.webhooks:deliver(checked(webhooks.option, delivery))
 end
 
@@ -236,6 +242,7 @@ end
 ---@param now? number seconds since the Unix epoch (default: the service's clock)
 ---@return riskscreen.sandbox.Webhook[]
 function Service:due_webhooks(now)
+  text.expect_self(self, Service, "service:due_webhooks")
   return self.webhooks:take(now or self.clock())
 end
 
@@ -245,6 +252,7 @@ end
 ---@param where? table the last argument of `inbox:deliver`
 ---@return integer[]
 function Service:deliver_to(inbox, headers, where)
+  text.expect_self(self, Service, "service:deliver_to")
   local statuses = {}
   for _, webhook in ipairs(self:due_webhooks()) do
     local status = inbox:deliver("POST", headers or {}, webhook.body, where)

@@ -359,6 +359,18 @@ describe("the result of a transaction", function()
     end
   end)
 
+  it("names score_policy if it has scores and no risks", function()
+    for _, absent_risks in ipairs { "unknown", "none" } do
+      local policy = policies.new { absent_risks = absent_risks ~= "unknown" and absent_risks or nil }
+      for _, result in ipairs { { maxScore = "95" }, { dirData = {} }, { maxScore = "0", dirData = json.null } } do
+        local decision = policy:decide(result)
+        assert.equal("unknown", decision.action)
+        assert.matches("riskscreen.score_policy", decision.error.message, 1, true)
+      end
+    end
+    assert.matches("there is no risk assessment", policies.new():decide({}).error.message, 1, true)
+  end)
+
   it("is unknown if it has scores, which a policy for addresses does not look at", function()
     for _, extra in ipairs { { maxScore = "95" }, { maxScore = 95 }, { dirData = {} }, { maxScore = "0" } } do
       local decision = decide_result(extra)

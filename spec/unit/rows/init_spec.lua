@@ -58,6 +58,7 @@ describe("a file of rows", function()
     refused("a,b\n", "has no column 'c'; its columns are a, b", { address_column = "a", network_column = "c" })
     refused("sep=;\naddress;network\n", "its first line is: sep=;, a line of Excel's own: remove it")
     refused("id,wallett\n1,2\n", "has no column 'address', and its first line is: id,wallett; did you mean 'wallet'?")
+    refused("id,wallett\n1,2\n", "--address-column NAME names it")
   end)
 
   it("has no row of nothing but separators, with which tables of Excel end", function()
