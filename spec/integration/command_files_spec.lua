@@ -121,6 +121,32 @@ describe("a verb with an output", function()
     end
   end)
 
+  it("makes no journal, list or page of a file beside its output, also before that file is there", function()
+    assert(lfs.mkdir(path "folder"))
+    assert(lfs.link("folder", path "link", true))
+    for _, ending in ipairs { ".state", ".state-wal", ".state-shm", ".state-run.lock", ".state-run.lock-journal" } do
+      for _, name in ipairs { "@folder/out" .. ending, "@link/out" .. ending } do
+        local line = "screen --file @rows.csv --sandbox -o @folder/out --journal " .. name
+        local status, _, err = try(line)
+        assert.equal(4, status, line)
+        assert.matches("belongs to it: give the journal a file of its own", err, 1, true)
+        line = ("screen --file %s --sandbox -o @folder/out"):format(name)
+        write((name:gsub("^@", temporary.directory() .. "/")), ROWS)
+        assert.equal(4, (try(line)), line)
+        assert.equal(4, (try(("report %s -o @folder/out"):format(name))))
+        os.remove((name:gsub("^@", temporary.directory() .. "/")))
+      end
+    end
+    for _, ending in ipairs { "-wal", "-watch-default.lock", "-watch-a.b_c.lock-journal" } do
+      local line = "watch --file @rows.csv --once --sandbox --journal @rows.csv.watch.db" .. ending
+      assert.equal(4, (try(line)), line)
+    end
+    assert.equal(4, (try("screen --sandbox -q -n eth --journal @j --policy @j.head " .. CLEAN)))
+    assert(lfs.rmdir(path "folder")) -- it is empty
+    assert.same({ "link", "rows.csv" }, temporary.names())
+    assert.equal(0, (try "screen --file @rows.csv --sandbox -o @rows --journal @rows.csv-log"))
+  end)
+
   it("makes no list, state or journal on the standard output, nor a file called '-'", function()
     for line, flag in pairs {
       ["list build @rows.csv -o -"] = "-o",

@@ -54,9 +54,7 @@ Context.__index = Context
 function Context:client(changes, has_effect)
   inputs.refuse_loss(self, true)
   local must_choose = has_effect or self.command.verdict == "output"
-  local client, source = clients.open(self.configuration, self.world, changes, must_choose)
-  inputs.refuse_loss(self, true) -- again: the journal is there from now on
-  return client, source
+  return clients.open(self.configuration, self.world, changes, must_choose)
 end
 
 ---A value of the configuration.

@@ -19,43 +19,40 @@ local M = {
   keep = { name = "keep", type = "table", list = true, argument = "NAMES", doc = "Columns to copy to the results." },
 }
 
----The files that a verb writes beside stdout: a whole file is written beside the one that it replaces.
----@param path string|nil "-" is stdout
----@return string[]
-function M.written(path)
-  return path and path ~= "-" and { path, files.unfinished(path) } or {}
-end
-
--- Ends the command if a file of one list is also in another one, by any link.
-local function refuse_same(list, others, before, after)
+-- The first file of one list to which a file of another list belongs, and whether these are one file; or nil.
+local function common(list, others)
   for _, file in ipairs(list) do
     for _, other in ipairs(others) do
-      if files.are_one(file, other) then
-        status.misuse(before .. (type(other) == "string" and other or "a standard stream") .. after)
+      if files.belong(file, other) then
+        return type(other) == "string" and other or "a standard stream", files.are_one(file, other)
       end
     end
   end
 end
 
----Ends the command if a file that it writes is one that it reads, or the journal, also by links.
+---Ends the command if a file that it writes is one that it reads, or the journal, also by links. The files that stand
+---beside them count, too: the head of a journal, the state of a run, and an unfinished file.
 ---@param context riskscreen.cli.Context
 ---@param has_client? boolean it writes the journal, and reads the local lists if it decides
 function M.refuse_loss(context, has_client)
-  local given, its, written, beside = context.arguments, context.options, context.command.written, {}
+  local given, its, written = context.arguments, context.options, context.command.written
   local journal, own = context:setting "journal", given.input or given.file or given.journal
   local read = tables.concat({ its.file }, type(own) == "table" and own or { own }, { its.webhook_secret_file })
   for index, path in ipairs(read) do
-    -- The head of a journal and the state of a run stand beside them.
-    beside = tables.concat(beside, { files.target(path) .. ".head", files.target(path) .. ".state" })
     read[index] = path == "-" and context.world.input or path
   end
   read = tables.concat(read, configuration.files(context.configuration, has_client and context.command.verdict))
-  written = tables.concat({ context.world.out }, written and written(context) or M.written(its.output))
-  refuse_same(written, read, "the output is the input ", ", which would be lost: -o names another file")
-  refuse_same(written, beside, "the output belongs to the input: ", " would be lost: -o names another file")
-  local kept = journal and { journal, files.target(journal) .. ".head" } or {}
-  local its_name, others = tostring(journal), has_client and tables.concat(written, read) or written
-  refuse_same(kept, others, "the journal " .. its_name .. " is also ", ": give the journal a file of its own")
+  local paths = written and written(context) or { its.output ~= "-" and its.output or nil }
+  written = tables.concat({ context.world.out }, paths)
+  local lost, is_input = common(written, read)
+  local also = common({ journal }, has_client and tables.concat(written, read) or written)
+  if lost then
+    local is = is_input and "is the input %s, which" or "belongs to the input: %s"
+    status.misuse(("the output " .. is .. " would be lost: -o names another file"):format(lost))
+  elseif also then
+    local message = "the journal %s is also %s, or belongs to it: give the journal a file of its own"
+    status.misuse(message:format(journal, also))
+  end
   local _ = has_client and journal and M.refuse_stream(journal, "--journal")
 end
 

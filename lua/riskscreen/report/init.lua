@@ -92,10 +92,8 @@ function M.write(request)
       error("report: input and output must be paths or open files (got " .. text.kind(value) .. ")", 2)
     end
   end
-  local unfinished = type(output) == "string" and files.unfinished(output)
   for _, source in ipairs(sources) do
-    local head = type(source) == "string" and files.target(source) .. ".head" -- of a journal
-    if files.are_one(output, source) or files.are_one(unfinished, source) or files.are_one(output, head) then
+    if files.belong(output, source) then
       local message = "the page would be written over its input: give another output"
       return nil, errors.new("invalid_argument", message, { field = "output", sent = false })
     end

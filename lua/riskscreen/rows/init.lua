@@ -60,7 +60,7 @@ local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LO
 ---@field has_network boolean the rows have a column of networks
 ---@field private options riskscreen.rows.Options
 ---@field private ignored table<string, true> the plain names of `ignore_columns`
----@field private is_blind boolean a column that is not read could be that of the network
+---@field private looks boolean a row that names no network may have one in a column that is not read
 ---@field private count integer rows so far
 ---@field invalid_count integer a run that goes on begins with its own
 local Rows = {}
@@ -130,7 +130,7 @@ function Rows:locate(names)
   -- A header without the column that was named is refused. A JSON object may lack it.
   local is_refused = self.options.network_column and self.file.kind == "text"
   local lacks_network = not (at.network or is_refused)
-  self.is_blind = lacks_network and not is_free
+  self.looks = not is_free
   -- Where no name is that of the network, one that is like it would be passed over, and another network would count.
   for plain, position in pairs(lacks_network and positions or {}) do
     if not (unlike_network:has(plain) or self.ignored[plain]) then
@@ -143,9 +143,10 @@ function Rows:locate(names)
   return at, positions
 end
 
--- The fault of a column that is not read, and has a name of another network than the one that counts.
+-- The fault of a column that is not read, and has a name of another network than the one that counts, in a row that
+-- names none.
 function Rows:fault_of_column(name, value)
-  local is_short = self.is_blind and type(value) == "string" and #value <= LONGEST_NETWORK
+  local is_short = type(value) == "string" and #value <= LONGEST_NETWORK
   local network = is_short and addresses.network_names[text.lower(text.trim(value))]
   local is_other = network and network ~= addresses.canonical_network(self.options.network)
   return is_other and not self.ignored[plain_name(name)] and OTHER_NETWORK:format(text.show(name), text.show(value))
@@ -313,7 +314,9 @@ function Rows:next_fields()
       elseif count and count ~= self.width then
         fault = ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
       end
-      for index = 1, self.is_blind and count and not (fault or is_first) and count or 0 do
+      local named = self.network_at and self.fields[self.network_at]
+      local looks = self.looks and count and not (fault or is_first or named and named:find "%S")
+      for index = 1, looks and count or 0 do
         fault = fault or index ~= self.address_at and self:fault_of_column(self.names[index], self.fields[index]) or nil
       end
       local is_cut = lacks_end and self.options.needs and self.positions and self.positions.reasons
@@ -389,18 +392,18 @@ function Rows:of_json(value, line, problem)
       value[name], row.fields[name] = nil, nil
     end
   end
-  for position, name in ipairs(names) do
-    local fault = position ~= at.address and self:fault_of_column(name, value[name])
-    if fault then
-      return nil, self:failure(fault, line)
-    end
-  end
   for meaning, position in pairs(at) do
     local found = value[names[position]]
     row[meaning], row.fields[names[position]] = type(found) == "string" and text.trim(found) or found, nil
   end
   row.address = row.address == nil and "" or row.address
   row.network = lower(row.network)
+  for _, name in ipairs(row.network == nil and names or {}) do
+    local fault = self:fault_of_column(name, row.fields[name])
+    if fault then
+      return nil, self:failure(fault, line)
+    end
+  end
   return row
 end
 
@@ -582,7 +585,7 @@ local function new(file, options)
     names = {},
     fields = {},
     ignored = {},
-    is_blind = false,
+    looks = false,
     count = 0,
     invalid_count = 0,
     decoder = options.needs and decoder_of_decisions or decoder,

@@ -60,6 +60,46 @@ function M.real(path)
   return system and system.real_path(path) or path
 end
 
+-- The ends of the names of files that programs make beside a file: a run, a journal, and what replaces the file. Then
+-- those of SQLite, of a store's locks, and of a list that is built.
+local ENDS = { ".state", ".head", ".riskscreen-part" }
+local FURTHER =
+  { "%-journal$", "%-wal$", "%-shm$", "%-run%.lock$", "%-watch%-[%w_.-]+%.lock$", "%.riskscreen%-part.*$" }
+
+-- The absolute name of the file beside which a file stands, or of the file itself; nothing need be there.
+local function owner_of(path)
+  local directory, name = M.target(path):match "^(.-/?)([^/]*)$"
+  for _, ending in ipairs(FURTHER) do
+    name = name:gsub(ending, "")
+  end
+  for _, ending in ipairs(ENDS) do
+    name = name:sub(-#ending) == ending and name:sub(1, -#ending - 1) or name
+  end
+  return M.real(directory == "" and "." or directory) .. "/" .. name
+end
+
+-- Whether a path names a file, or one beside which that file stands under any name.
+local function is_of(path, file)
+  local is_found = M.are_one(path, file)
+  for _, ending in ipairs(type(path) == "string" and ENDS or {}) do
+    is_found = is_found or M.are_one(M.target(path) .. ending, file)
+  end
+  return is_found
+end
+
+---Whether a program that writes one file may also write the other one: they are one, or one stands beside the other, by
+---its name or by a link. Devices are not compared.
+---@param one string|file*
+---@param other string|file*
+---@return boolean
+function M.belong(one, other)
+  if is_of(one, other) or is_of(other, one) then
+    return true
+  end
+  local are_paths = type(one) == "string" and type(other) == "string"
+  return are_paths and owner_of(one) == owner_of(other) and not M.is_special(one)
+end
+
 ---The path where a new content is written before it replaces the old one. No other program uses such a name.
 ---@param path string
 ---@return string

@@ -89,6 +89,24 @@ describe("a file of rows", function()
     assert.same({ "2 " .. A .. " bsc" }, (subjects("address,coin,chain\n" .. A .. ",eth,bsc\n")))
   end)
 
+  it("is refused for such a column also in a row whose network is empty", function()
+    for _, cell in ipairs { "", " " } do
+      local rest = ("address,network,coin\n%s,tron,bsc\n%s,%s,bsc\n"):format(A, B, cell)
+      refused(rest, "line 3: the column 'coin' is not read, and it has the network 'bsc'", { network = "eth" })
+      refused(rest, "line 3: the column 'coin' is not read")
+      local both = { "2 " .. A .. " tron", "3 " .. B .. " nil" }
+      assert.same(both, (subjects(rest, { network = "eth", ignore_columns = { "coin" } })))
+      assert.same(both, (subjects(rest, { network = "bsc" })))
+    end
+    for _, value in ipairs { '""', "null", '" "' } do
+      local rest = ('{"address":"%s","network":%s,"coin":"bsc"}\n'):format(A, value)
+      refused(rest, "line 1: the column 'coin' is not read, and it has the network 'bsc'", { network = "eth" })
+      assert.same({ "1 " .. A .. " nil" }, (subjects(rest, { network = "bsc" })))
+    end
+    assert.same({ "1 " .. A .. " nil" }, (subjects(A .. ",,bsc\n", { network = "eth" })))
+    refused("wallet,net2,chain,chain2\n" .. A .. ",bsc,,\n", "the column 'net2'", { network_column = "chain" })
+  end)
+
   it("is refused where a column is like that of the network and would be passed over", function()
     for _, name in ipairs { "netwrok", "NET", "networks", "Network Name", "chain_id", "crypto chain" } do
       local fault = "did you mean 'network'? --network-column NAME names it"

@@ -129,7 +129,7 @@ end
 -- The files that an update writes.
 local function written(context)
   local output = context.options.output
-  return tables.concat(inputs.written(output), inputs.written(output .. FETCHED), inputs.written(output .. FACTS))
+  return { output, output .. FETCHED, output .. FACTS }
 end
 
 -- Fetches the list's source where it has changed. Returns the path of the source, whether it is new, and a function

@@ -55,12 +55,11 @@ function M.replace_earlier(path, progress)
   end
 end
 
----The files that a run writes.
+---The file that a run writes; its state stands beside it.
 ---@param context riskscreen.cli.Context
 ---@return string[]
 function M.written(context)
-  local path = context.options.file and M.path(context.options, context.format == "jsonl" and "jsonl" or "csv")
-  return path and { path, path .. STATE, files.unfinished(path) } or {}
+  return { context.options.file and M.path(context.options, context.format == "jsonl" and "jsonl" or "csv") or nil }
 end
 
 ---The path of the output, behind links: beside the input, or nil for stdout.
