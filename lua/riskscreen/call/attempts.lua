@@ -101,14 +101,20 @@ local function send_hedged(call, at, timeout)
   local state = route.state
   local won, value, result
   if seconds then
+    local under_way = 0
     won, value, result = require("riskscreen.call.hedge").race(state.runtime.tasks, seconds, function(number)
       local now = number == 1 and at or state.runtime.now()
-      return send.send(call, now, timeout - (now - at), number == 2)
+      under_way = under_way + 1
+      local its_value, its_result = send.send(call, now, timeout - (now - at), number == 2)
+      under_way = under_way - 1
+      call.sent = call.sent or its_value == nil and its_result.sent
+      return its_value, its_result
     end, function()
       local may = may_hedge(call)
       state.stats:count("hedges", may and 1 or 0)
       return may
     end)
+    call.sent = call.sent or under_way > 0 -- the loser was cancelled, and may have reached the service
     state.stats:count("hedges_won", won == 2 and 1 or 0)
   else
     value, result = send.send(call, at, timeout)

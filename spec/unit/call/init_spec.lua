@@ -638,6 +638,22 @@ describe("a client that hedges", function()
     assert.is_table(record)
     assert.equal(3, response.attempts)
   end)
+
+  it("says that a request may have reached the service, also where the other one's failure ends the call", function()
+    local unsent = { network = failure("network", false, 0.1), tls = failure("tls", false, 0.1) }
+    for _, plan in ipairs {
+      { answer(60), unsent.tls },
+      { answer(60), unsent.network },
+      { failure("tls", false, 0.3), answer(60) },
+    } do
+      local scene = new(plan, { hedge = { delay = 0.2 }, timeout = 1, retry = false })
+      local _, err = scene.risk()
+      assert.same({ 2, true }, { err.attempts, err.sent })
+    end
+    local scene = new({ failure("network", false, 0.3), unsent.network }, { hedge = { delay = 0.2 }, retry = false })
+    local _, err = scene.risk()
+    assert.same({ 2, false }, { err.attempts, err.sent })
+  end)
 end)
 
 describe("a task that is cancelled", function()
