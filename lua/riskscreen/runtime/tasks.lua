@@ -16,6 +16,7 @@ end
 ---The functions of a runtime under its tasks.
 ---@class riskscreen.TaskRuntime
 ---@field current fun(): riskscreen.Task|nil the running task
+---@field is_yieldable? fun(): boolean whether the running task can yield here; where it cannot, its waits block
 ---@field start fun(task: riskscreen.Task, body: fun(...), ...) runs the body soon, and calls `ended` at its end
 ---@field suspend fun(task: riskscreen.Task) returns after `wake`; called by the running task
 ---@field wake fun(task: riskscreen.Task) wakes a suspended task and clears its `interrupt`
@@ -117,6 +118,14 @@ local function watch_failure(task, report)
 end
 
 return function(runtime)
+  local is_yieldable = runtime.is_yieldable
+
+  -- The running task where it can wait by yielding: not inside a function of C such as the callback of string.gsub.
+  local function yielding()
+    local me = runtime.current()
+    return me and (not is_yieldable or is_yieldable()) and me or nil
+  end
+
   ---@class riskscreen.Task of this runtime: a program may have several
   local Task = { __name = "riskscreen.Task" }
   Task.__index = Task
@@ -128,7 +137,7 @@ return function(runtime)
     ---pcall of a function that may wait.
     ---@type fun(fn: fun(...): any, ...): boolean, any
     pcall = is_puc_5_1 and function(...)
-      return protected_call(runtime.current(), ...)
+      return protected_call(yielding(), ...)
     end or pcall,
   }
   local settle
@@ -167,7 +176,7 @@ return function(runtime)
   -- Suspends the running task until its function in `waiters` is called or the time is up. Outside of tasks it blocks
   -- until `done` returns true or the time is up.
   local function wait_for(waiters, done, timeout)
-    local me = runtime.current()
+    local me = yielding()
     if not me then
       runtime.block_until(done, timeout, waiters)
       return
@@ -328,7 +337,7 @@ return function(runtime)
       local function is_done()
         return self.done
       end
-      if runtime.current() then
+      if yielding() then
         wait_for(self.waiters, is_done, timeout)
       else
         self.blocked = self.blocked + 1
@@ -413,7 +422,7 @@ return function(runtime)
   function M.run(body, ...)
     if type(body) ~= "function" then
       error("run: expected a function (got a " .. type(body) .. ")", 2)
-    elseif runtime.current() then
+    elseif yielding() then
       error("run: already inside a task; call the function, or spawn it", 2)
     end
     ensure_waiting "run"
@@ -458,7 +467,7 @@ return function(runtime)
       error("sleep: expected a number of seconds from 0 to 1e9 (got " .. text.show(seconds) .. ")", 2)
     end
     ensure_waiting "sleep"
-    wait_for(runtime.current() and {} or nil, never, seconds)
+    wait_for(yielding() and {} or nil, never, seconds)
   end
 
   ---A signal: tasks wait for its next notice.
@@ -545,7 +554,7 @@ return function(runtime)
   ---Whether a wait blocks here, because there is no task to suspend.
   ---@return boolean
   function M.blocks()
-    return runtime.current() == nil
+    return yielding() == nil
   end
 
   ---Calls a function during which the running task cannot be stopped: the coroutine of the call is no task's.
@@ -567,7 +576,7 @@ return function(runtime)
     return ...
   end
 
-  M.pause = pause
+  M.pause, M.yielding = pause, yielding
 
   return M
 end

@@ -572,6 +572,55 @@ describe("a wait that may have to block on PUC Lua 5.1", function()
   end)
 end)
 
+describe("in a function that a function of C calls", function()
+  it("a task's wait blocks, and its later waits are whole", function()
+    local upper, awaited
+    run(function()
+      local started = runtime.now()
+      upper = ("ab"):gsub(".", function(letter)
+        sleep(0.01)
+        return letter:upper()
+      end)
+      local list = { 2, 1 }
+      table.sort(list, function(left, right)
+        awaited = spawn(function()
+          sleep(0.01)
+          return "awaited"
+        end):await()
+        return left < right
+      end)
+      assert.same({ 1, 2 }, list)
+      sleep(0.05)
+      assert.is_true(runtime.now() - started >= 0.08 - 0.001)
+    end)
+    assert.same({ "AB", "awaited" }, { upper, awaited })
+  end)
+
+  it("and in a pcall, a task that is started is a child", function()
+    local ended = {}
+    local function start()
+      spawn(function()
+        sleep(0.01)
+        ended[#ended + 1] = true
+      end)
+    end
+    run(function()
+      pcall(start)
+      assert.equal(1, select(2, ("a"):gsub(".", start)))
+    end)
+    assert.same({ true, true }, ended)
+  end)
+
+  it("the failure of a child that nobody awaits is the task's", function()
+    local failure = failure_of(function()
+      pcall(spawn, function()
+        error("boom", 0)
+      end)
+    end)
+    assert.matches("^boom", failure)
+  end)
+end)
+
 describe("a contained function", function()
   it("blocks where it waits, and other tasks go on", function()
     local order = {}

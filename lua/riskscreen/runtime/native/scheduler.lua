@@ -99,9 +99,9 @@ local function make_ready(woken)
   announce_ready()
 end
 
--- Whether every function on the stack may yield. Level 3 is the caller of `current`.
+-- Whether every function on the stack may yield, from the caller of this one on.
 local function is_yieldable()
-  local level = 3
+  local level = 2
   local frame = debug.getinfo(level, "Sn")
   while frame and frame.what ~= "C" and frame.name ~= "(for generator)" do
     level = level + 1
@@ -110,16 +110,18 @@ local function is_yieldable()
   return frame == nil
 end
 
----The running task, if it may yield.
+---The running task.
 ---@return riskscreen.Task|nil
 local function current()
   local me = running
-  if me and this_coroutine() == me.coroutine and not (is_puc_5_1 and not is_yieldable()) then
-    return me
-  end
+  return me and this_coroutine() == me.coroutine and me or nil
 end
 
-local runtime = { current = current, notice_fork = the_loop }
+local runtime = {
+  current = current,
+  is_yieldable = is_puc_5_1 and is_yieldable or coroutine.isyieldable, -- luacheck: ignore 143
+  notice_fork = the_loop,
+}
 
 local function lua_function(body)
   if not is_puc_5_1 or debug.getinfo(body, "S").what ~= "C" then
@@ -369,7 +371,7 @@ end
 ---@return string|table body or the failure
 ---@return string|nil head for core.details
 function M.await(transfer, with_head)
-  local me = current()
+  local me = tasks.yielding()
   if me then
     awaited[transfer % PLACES] = me
     tasks.pause(me, cancel, transfer)
