@@ -119,7 +119,8 @@ function M.start(directives, workers, pinned, mark)
   -- nginx does not read LUA_PATH.
   values.GIVEN = (os.getenv("LUA_PATH") or ""):gsub(";;+", ";")
   values.WORKERS = tostring(math.max(workers, 1))
-  values.SINGLE = workers == 0 and "daemon off; master_process off;" or ""
+  -- Its clock stands still: how often it ticks in a count differs from run to run.
+  values.SINGLE = workers == 0 and "daemon off; master_process off; timer_resolution 1000s;" or ""
   values.AFFINITY1 = pinned and "worker_cpu_affinity 01;" or ""
   values.AFFINITY2 = pinned and "worker_cpu_affinity 10;" or ""
   values.HTTP, values.SERVER = fill(directives.http, values), fill(directives.server, values)
