@@ -56,6 +56,24 @@ describe("in a terminal", function()
   end)
 end)
 
+describe("in a terminal, blacklist import", function()
+  it("draws its requests on one line, and removes it before the states", function()
+    local directory, remove = cli.directory()
+    local file = assert(io.open(directory .. "/a.csv", "w"))
+    file:write "address\n"
+    for number = 1, 1500 do
+      file:write(("0x%040x\n"):format(number))
+    end
+    file:close()
+    local output = in_terminal(100, ("blacklist import %s/a.csv -n eth --risk high/scam --sandbox"):format(directory))
+    remove()
+    local drawn, states = output:match "^(.*)\r\27%[K([^\r]*)$"
+    assert.matches("\r1 request for 1,500 rows\27%[K\r2 requests for 1,500 rows\27%[K", drawn)
+    assert.matches("\r15 requests for 1,500 rows\27%[K$", drawn)
+    assert.equal(1500, select(2, states:gsub("%f[%w]added", "")))
+  end)
+end)
+
 describe("in a pipe", function()
   it("there are no colours, no progress and no cut cells", function()
     local line = ("XDG_CONFIG_HOME=/nonexistent %s screen %s -n eth | cat"):format(cli.command, ADDRESS)

@@ -8,6 +8,7 @@ local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
 local plain_name = require("riskscreen.rows").plain_name
+local progress = require "riskscreen.cli.progress"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -61,7 +62,14 @@ local function add(context, rows)
     end
   end
   if items[1] then
-    local report, err = context:client(nil, true).blacklist:add({ list = items }, { timeout = context.options.timeout })
+    local line, requests = progress.line(context), 0
+    local function draw()
+      requests = requests + 1
+      line.draw(("%s for %s"):format(text.count(requests, "request"), text.count(#items, "row", text.grouped(#items))))
+    end
+    local client = context:client({ on = { request = draw } }, true)
+    local report, err = client.blacklist:add({ list = items }, { timeout = context.options.timeout })
+    line.clear()
     report = report or status.ensure(err.report, err)
     for _, index in ipairs(report.added) do
       sent[index].state = "added"
