@@ -4,6 +4,7 @@ local commands = require "riskscreen.cli.commands"
 local configuration = require "riskscreen.cli.configuration"
 local parsers = require "riskscreen.cli.parser"
 local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
 local version = require "riskscreen.version"
 
 -- Text for roff: hyphens that can be copied, and no line that looks like a request.
@@ -45,8 +46,8 @@ function Page:options(list)
   end
 end
 
-function Page:statuses(list)
-  for _, entry in ipairs(list) do
+function Page:statuses(meanings)
+  for _, entry in ipairs(status.list(meanings)) do
     self:item({ tostring(entry.status) }, nil, entry.what)
   end
 end
@@ -69,7 +70,7 @@ function Page:command(command)
     self:item({ argument.name:upper() }, nil, argument.doc)
   end
   self:options(command.options or {})
-  if command.statuses and command.statuses[1] then
+  if command.statuses then
     self:paragraph "Exit status:"
     self:statuses(command.statuses)
   end
@@ -155,8 +156,7 @@ function M.page()
   )
   page:section "EXIT STATUS"
   page:paragraph "The verbs above name their own; these are those of the others, and of all where they can occur."
-  page:statuses(status.of_others)
-  page:statuses(status.of_all)
+  page:statuses(tables.merge(status.of_others, status.of_all))
   return table.concat(page, "\n") .. "\n"
 end
 

@@ -33,7 +33,7 @@ function M.load_policy(path)
     return type(value) == "table" and type(value.decide) == "function" and value or policies.new(value)
   end)
   local problem = not ok and tostring(policy):gsub("^%S+/client%.lua:%d+: ", "")
-  return ok and policy or status.misuse(("the policy %s: %s"):format(path, problem))
+  return ok and policy or status.misuse("the policy %s: %s", path, problem)
 end
 
 ---The policy that the configuration names, or nil.
@@ -70,17 +70,15 @@ local function is_sandbox(settings, key)
   if configuration.get(settings, "sandbox") then
     local sandbox, url = settings.values.sandbox, settings.values.base_url
     if url and url.rank > sandbox.rank then
-      status.misuse(TWO:format(sandbox.source, url.source))
+      status.misuse(TWO, sandbox.source, url.source)
     end
     return true
   elseif configuration.get(settings, "base_url") then
     return false
   elseif key then
-    status.misuse(NO_URL:format(configuration.key_place(settings)))
+    status.misuse(NO_URL, configuration.key_place(settings))
   elseif settings.profile then
-    status.misuse(
-      ("the profile %s has no base_url: config set base_url https://…, or --sandbox"):format(settings.profile)
-    )
+    status.misuse("the profile %s has no base_url: config set base_url https://…, or --sandbox", settings.profile)
   end
   return true
 end

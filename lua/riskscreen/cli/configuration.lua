@@ -119,7 +119,7 @@ local function check_variables(world)
     local rest = name:match("^" .. PREFIX .. "(.*)$")
     if is_variable[rest] and getenv(name) == "" then
       -- A script that has lost the value must not lose a deny list, or get another account, without a word.
-      status.misuse(("the variable %s is empty: give it a value, or unset it"):format(name))
+      status.misuse("the variable %s is empty: give it a value, or unset it", name)
     elseif rest and not is_variable[rest] and not is_of_kubernetes(rest) then
       local hint, is_ours = text.did_you_mean(rest, variables), false
       for word in pairs(words) do
@@ -127,7 +127,7 @@ local function check_variables(world)
       end
       if hint ~= "" or is_ours then
         hint = hint ~= "" and hint:gsub("'", "%0" .. PREFIX, 1) or "; riskscreen config list shows all settings"
-        status.misuse(("the variable %s is unknown%s"):format(text.printable(name), hint))
+        status.misuse("the variable %s is unknown%s", text.printable(name), hint)
       end
     end
   end
@@ -137,13 +137,13 @@ end
 local function setting_of(name, place)
   if name == "access_key" then
     local remedy = "set access_key_file or access_key_command, or the variable RISKSCREEN_ACCESS_KEY"
-    status.misuse(("%s: the access key is not written here, where others may see it: %s"):format(place, remedy))
+    status.misuse("%s: the access key is not written here, where others may see it: %s", place, remedy)
   elseif name == "profile" then
     status.misuse(place .. ": only --profile and RISKSCREEN_PROFILE name a profile")
   elseif not by_name[name] then
     local hint = text.did_you_mean(name, tables.sorted_keys(by_name))
     local shown = hint ~= "" and " " .. text.show(name) .. hint or "; riskscreen config list shows all"
-    status.misuse(("%s: unknown setting%s"):format(place, shown))
+    status.misuse("%s: unknown setting%s", place, shown)
   end
   return by_name[name]
 end
@@ -170,9 +170,9 @@ end
 local function set(values, setting, written, source, rank)
   local before, is_repeated = values[setting.name], setting.option.is_repeated
   if before and not is_repeated and before.rank == rank and (rank == PROFILE or before.source == source) then
-    status.misuse(("%s is given twice (%s, %s)"):format(setting.name, before.source, source))
+    status.misuse("%s is given twice (%s, %s)", setting.name, before.source, source)
   elseif not text.is_utf8(written) then
-    status.misuse(("%s (from %s) is not UTF-8"):format(setting.name, source))
+    status.misuse("%s (from %s) is not UTF-8", setting.name, source)
   end
   local value = is_repeated and { written } or option_of.value(setting.option, written)
   if is_repeated and before then -- all values count
@@ -191,7 +191,7 @@ local function profile_path(name, getenv)
     return name, true
   elseif name and not name:find "^[%w_.-]+$" then
     local wanted = "--profile must be a name of letters, digits, '.', '_' and '-', or a path (got %s)"
-    status.misuse(wanted:format(text.show(name)))
+    status.misuse(wanted, text.show(name))
   end
   local home = getenv "XDG_CONFIG_HOME"
   if not home or not home:find "^/" then
@@ -310,7 +310,7 @@ local function key_source(values)
   for _, name in ipairs { "access_key", "access_key_file", "access_key_command" } do
     local value = values[name]
     if value and found and value.rank == found.rank then
-      status.misuse(("the access key has two sources: %s and %s; leave one out"):format(found.source, value.source))
+      status.misuse("the access key has two sources: %s and %s; leave one out", found.source, value.source)
     elseif value and (not found or value.rank > found.rank) then
       kind, found = name, value
     end
@@ -333,7 +333,7 @@ local function key_of_command(command, source)
   local ok, how, code = pipe:close()
   -- Lua 5.1 has no exit status.
   if not ok then
-    status.misuse(("access_key_command (from %s) failed (%s %s)"):format(source, tostring(how), tostring(code)))
+    status.misuse("access_key_command (from %s) failed (%s %s)", source, tostring(how), tostring(code))
   end
   return (key:gsub("\r?\n$", ""))
 end
@@ -360,7 +360,7 @@ function M.access_key(configuration, warn)
     warn(("others may read the key file %s (its mode is %03o); chmod 600 it"):format(value.text, permissions))
   end
   local key = (kind == "access_key_file" and M.read_secret or key_of_command)(value.text, value.source)
-  return key ~= "" and key or status.misuse(("the access key is empty (from %s, %s)"):format(kind, value.source))
+  return key ~= "" and key or status.misuse("the access key is empty (from %s, %s)", kind, value.source)
 end
 
 ---The options of a client, without key and policy.

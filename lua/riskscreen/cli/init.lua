@@ -177,7 +177,7 @@ local function execute(context)
   if not closed then
     status.fail(status.unrecorded, (tostring(err):gsub("^riskscreen: ", "")))
   elseif journal and journal:stats().lost > 0 then
-    status.fail(status.unrecorded, ("decisions that were not recorded: %d"):format(journal:stats().lost))
+    status.fail(status.unrecorded, "decisions that were not recorded: %d", journal:stats().lost)
   end
   outcome = status.failing(outcome or status.done, context.options.fail_on)
   if outcome == status.allow and context.command.verdict and context.configuration.is_simulated then
@@ -339,7 +339,7 @@ function M.main(arguments, given, is_help)
     -- Options and arguments are kept as JSON, and compared with texts that are UTF-8.
     for _, argument in ipairs(arguments) do
       if not text.is_utf8(argument) then
-        status.misuse(("an argument is not UTF-8: %s"):format(text.show(argument)))
+        status.misuse("an argument is not UTF-8: %s", text.show(argument))
       end
     end
     local answer = answer_to(arguments, choice)

@@ -51,7 +51,7 @@ function M.refuse_loss(context, has_client)
     status.misuse(("the output " .. is .. " would be lost: -o names another file"):format(lost))
   elseif also then
     local message = "the journal %s is also %s, or belongs to it: give the journal a file of its own"
-    status.misuse(message:format(journal, also))
+    status.misuse(message, journal, also)
   end
   local _ = has_client and journal and M.refuse_stream(journal, "--journal")
 end
@@ -68,7 +68,7 @@ end
 ---@param flag string
 function M.refuse_stream(path, flag)
   if M.is_stream(path) then
-    status.misuse(("%s is no file: %s must name a file"):format(text.show(path), flag))
+    status.misuse("%s is no file: %s must name a file", text.show(path), flag)
   end
 end
 

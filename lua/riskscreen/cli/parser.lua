@@ -28,7 +28,7 @@ local M = {}
 ---@field arguments? riskscreen.cli.Argument[]
 ---@field options? riskscreen.cli.Option[]
 ---@field examples riskscreen.cli.Example[]
----@field statuses? { status: integer, what: string }[] instead of status.of_others
+---@field statuses? table<string, string> the meanings of its exit statuses, instead of status.of_others
 ---@field verdict? "status"|"output" its decisions are in the exit status, or go to other programs
 ---@field calls? boolean it has no decisions, and its status may tell a failure of the service
 ---@field written? fun(context: riskscreen.cli.Context): string[] the files that it writes, where -o is not the only one
@@ -103,12 +103,13 @@ end
 ---@param command riskscreen.cli.Command
 ---@return { status: integer, what: string }[]
 function M.statuses(command)
-  local list = tables.copy(command.statuses or status.of_others)
-  for _, entry in ipairs(status.of_all) do
-    local is_own = not entry.of or command.verdict or command[entry.of]
-    list[#list + 1] = is_own and entry or nil
+  local own = command.statuses or status.of_others
+  local meanings = tables.merge(status.of_all, own)
+  if not command.verdict then
+    meanings.unrecorded = own.unrecorded
+    meanings.service_failed = command.calls and meanings.service_failed or nil
   end
-  return list
+  return status.list(meanings)
 end
 
 ---The key of words in `helps`: one word with a space is another key than two words.

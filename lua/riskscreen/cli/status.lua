@@ -3,6 +3,7 @@
 local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local missing = require "riskscreen.util.missing"
+local tables = require "riskscreen.util.tables"
 
 local M = {
   done = 0,
@@ -23,31 +24,38 @@ M.SIMULATED = "the status is 4, not 0, because no service is configured; --sandb
 ---The same for the help.
 M.but_simulated = "; 4 instead where the sandbox answers without --sandbox"
 
----@type { status: integer, what: string }[] of the verbs that decide, for their help
+---@type table<string, string> of the verbs that decide, for their help: the meanings by the names above
 M.of_decisions = {
-  { status = M.allow, what = "every decision is allow" .. M.but_simulated },
-  { status = M.review, what = "the worst decision is review" },
-  { status = M.block, what = "the worst decision is block" },
-  { status = M.unknown, what = "the worst decision is unknown" },
+  allow = "every decision is allow" .. M.but_simulated,
+  review = "the worst decision is review",
+  block = "the worst decision is block",
+  unknown = "the worst decision is unknown",
 }
 
----@type { status: integer, what: string }[] of the verbs that serve until they are interrupted
-M.of_servers = { { status = M.unknown, what = "the address or the port cannot be listened on" } }
+---@type table<string, string> of the verbs that serve until they are interrupted
+M.of_servers = { unknown = "the address or the port cannot be listened on" }
 
----@type { status: integer, what: string }[] of the other verbs, unless they say otherwise
-M.of_others = { { status = M.done, what = "done" } }
+---@type table<string, string> of the other verbs, unless they say otherwise
+M.of_others = { done = "done" }
 
----@type { status: integer, what: string, of?: string }[] of every verb, or of those that call or decide
+---@type table<string, string> of every verb, as far as it calls and decides
 M.of_all = {
-  { status = M.usage, what = "the arguments or the configuration are wrong" },
-  {
-    status = M.service_failed,
-    what = "the service did not answer, or refused; a decision is unknown for that reason",
-    of = "calls",
-  },
-  { status = M.unrecorded, what = "a decision could not be recorded in the journal", of = "verdict" },
-  { status = M.interrupted, what = "interrupted" },
+  usage = "the arguments or the configuration are wrong",
+  service_failed = "the service did not answer, or refused; a decision is unknown for that reason",
+  unrecorded = "a decision could not be recorded in the journal",
+  interrupted = "interrupted",
 }
+
+---The statuses of meanings by their names, in order.
+---@param meanings table<string, string>
+---@return { status: integer, what: string }[]
+function M.list(meanings)
+  local list = {}
+  for name, what in pairs(meanings) do
+    tables.insert_sorted(list, "status", { status = M[name], what = what })
+  end
+  return list
+end
 
 -- How bad an outcome is, for the status of several.
 local severity = {}
@@ -104,15 +112,18 @@ end
 
 ---Ends the command with a message on stderr and a status.
 ---@param status integer
----@param message string
-function M.fail(status, message)
+---@param message string a format, where values follow
+---@param ... any
+function M.fail(status, message, ...)
+  message = select("#", ...) > 0 and message:format(...) or message
   error(setmetatable({ status = status, message = message }, Failure), 0)
 end
 
 ---Ends the command because its arguments or its configuration are wrong.
----@param message string
-function M.misuse(message)
-  M.fail(M.usage, message)
+---@param message string a format, where values follow
+---@param ... any
+function M.misuse(message, ...)
+  M.fail(M.usage, message, ...)
 end
 
 ---Ends the command if a write to the output has failed.

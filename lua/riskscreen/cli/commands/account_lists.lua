@@ -105,7 +105,7 @@ local function run_import(context)
     for name in pairs(row.fields) do
       local plain = plain_name(name)
       if plain ~= "risks" and text.nearest(plain, { "risks" }) then
-        status.misuse(("%s is not read as the risks; did you mean 'risks'?"):format(text.show(name)))
+        status.misuse("%s is not read as the risks; did you mean 'risks'?", text.show(name))
       end
     end
     local cell = columns_of.cells({ { name = "risks" } }, { risks = input:field(row, "risks") })[1]
@@ -148,9 +148,9 @@ end
 local timeout_option = option_of.pick(options.call, { "timeout" })[1]
 
 local statuses = {
-  { status = status.done, what = "all were added" },
-  { status = status.unknown, what = "some were refused, or may have been added: the column 'state' tells" },
-  { status = status.invalid_rows, what = "all others were added, and some rows have no address" },
+  done = "all were added",
+  unknown = "some were refused, or may have been added: the column 'state' tells",
+  invalid_rows = "all others were added, and some rows have no address",
 }
 
 return {

@@ -58,10 +58,7 @@ return {
       { line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", what = "The networks of an address" },
       { line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD -n eth", what = "Why a text is no address" },
     },
-    statuses = {
-      { status = status.done, what = "every text is an address" },
-      { status = status.block, what = "a text is not an address" },
-    },
+    statuses = { done = "every text is an address", block = "a text is not an address" },
     run = run,
   },
 }

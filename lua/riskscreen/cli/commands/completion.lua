@@ -19,7 +19,7 @@ local function run(context)
   local make = context.parser["get_" .. shell .. "_complete"]
   if not make then
     local hint = text.did_you_mean(shell, shells)
-    status.misuse(("the shell must be one of %s (got %s%s)"):format(table.concat(shells, ", "), text.show(shell), hint))
+    status.misuse("the shell must be one of %s (got %s%s)", table.concat(shells, ", "), text.show(shell), hint)
   end
   parsers.complete(context.choice)
   local script = make(context.parser):gsub("PROFILES", profiles[shell])

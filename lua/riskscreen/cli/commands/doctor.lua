@@ -165,9 +165,9 @@ return {
     { line = "doctor --assumptions --budget 16", what = "Before the account goes live" },
   },
   statuses = {
-    { status = status.done, what = "everything is in order" },
-    { status = status.review, what = "something needs attention, or differs from what is assumed" },
-    { status = status.block, what = "something does not work" },
+    done = "everything is in order",
+    review = "something needs attention, or differs from what is assumed",
+    block = "something does not work",
   },
   run = run,
 }

@@ -63,9 +63,9 @@ return {
     { line = "explore payouts.lua --faults 1 --random 0", what = "A quick look" },
   },
   statuses = {
-    { status = status.done, what = "no schedule was found after which the program goes wrong" },
-    { status = status.block, what = "there is one" },
-    { status = status.unknown, what = "the program cannot be read" },
+    done = "no schedule was found after which the program goes wrong",
+    block = "there is one",
+    unknown = "the program cannot be read",
   },
   run = run,
 }

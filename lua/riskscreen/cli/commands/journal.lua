@@ -104,9 +104,7 @@ local function run_show(context)
   end
   output:finish()
   if options.address and count == 0 and not next(spellings) then
-    status.misuse(
-      ("--address: %s is no address, and no decision has it as its input"):format(text.show(options.address))
-    )
+    status.misuse("--address: %s is no address, and no decision has it as its input", text.show(options.address))
   end
   return context.is_damaged and status.unknown or status.done
 end
@@ -142,11 +140,7 @@ return {
     summary = "Check the chain of a journal: no line was changed, dropped or moved.",
     arguments = { path_argument },
     examples = { { line = "journal verify decisions.jsonl", what = "Name each line that does not hold" } },
-    statuses = {
-      { status = status.done, what = "the chain holds" },
-      { status = status.block, what = "the chain does not hold" },
-      { status = status.unknown, what = "the journal cannot be read" },
-    },
+    statuses = { done = "the chain holds", block = "the chain does not hold", unknown = "the journal cannot be read" },
     run = run_verify,
   },
   {
@@ -166,10 +160,7 @@ return {
       { line = "journal show decisions.jsonl --action block --since yesterday", what = "Blocks since yesterday" },
       { line = "journal show decisions.jsonl --meta case=17 --tail 20", what = "The last 20 decisions of a case" },
     },
-    statuses = {
-      { status = status.done, what = "done" },
-      { status = status.unknown, what = "a line or a file cannot be read, or is missing; the rest is shown" },
-    },
+    statuses = { done = "done", unknown = "a line or a file cannot be read, or is missing; the rest is shown" },
     run = run_show,
   },
   {
@@ -180,9 +171,9 @@ return {
     options = { { name = "all", type = "boolean", doc = "Also show decisions that stay as they are." } },
     examples = { { line = "journal replay decisions.jsonl --policy new.lua", what = "What would change" } },
     statuses = {
-      { status = status.done, what = "no decision would change" },
-      { status = status.review, what = "a decision would change" },
-      { status = status.unknown, what = "a decision cannot be made again, or a line or a file cannot be read" },
+      done = "no decision would change",
+      review = "a decision would change",
+      unknown = "a decision cannot be made again, or a line or a file cannot be read",
     },
     run = run_replay,
   },

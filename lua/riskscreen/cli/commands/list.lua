@@ -123,7 +123,7 @@ local function fetch(url, headers, settings)
     end
     url = resolved(reply.headers.location, base.origin, target)
   end
-  status.fail(status.unknown, ("the service redirects more than %d times"):format(MAX_REDIRECTS))
+  status.fail(status.unknown, "the service redirects more than %d times", MAX_REDIRECTS)
 end
 
 -- The files that an update writes.
@@ -147,7 +147,7 @@ local function fetch_source(output, url, settings)
   if reply.status == 304 and next(headers) then
     return output .. FETCHED, false, function() end
   elseif reply.status ~= 200 then
-    status.fail(status.unknown, ("the list cannot be fetched: the service answered %d"):format(reply.status))
+    status.fail(status.unknown, "the list cannot be fetched: the service answered %d", reply.status)
   end
   local path = output .. FETCHED .. ".new"
   status.ensure_written(files.write(path, reply.body))
@@ -224,7 +224,7 @@ local function find(list, address, network)
       return { network = network, listed = true, expires = time_of(expires), note = note ~= "" and note or nil }
     end
   end
-  return problem and status.misuse(("%s: %s"):format(address, problem)) or { network = network, listed = false }
+  return problem and status.misuse("%s: %s", address, problem) or { network = network, listed = false }
 end
 
 local function run_check(context)
@@ -243,8 +243,8 @@ end
 local common = option_of.pick(options.build, { "output", "title", "strict", "address_check", "max_shrink" })
 common[1] = tables.merge(common[1], { short = "o", argument = "FILE" })
 
-local invalid_rows = { status = status.invalid_rows, what = "rows are no entries; with --strict nothing is written" }
-local damaged = { status = status.unknown, what = "a file is damaged or cannot be read" }
+local INVALID_ROWS = "rows are no entries; with --strict nothing is written"
+local DAMAGED = "a file is damaged or cannot be read"
 
 return {
   {
@@ -260,9 +260,9 @@ return {
     }, inputs.options),
     examples = { { line = "list update -o /var/lib/riskscreen/ofac.rsl", what = "From a timer, once a day" } },
     statuses = {
-      { status = status.done, what = "the list is new, or made anew from the source that has not changed" },
-      { status = status.unknown, what = "the source cannot be fetched or is refused; the old list is as it was" },
-      invalid_rows,
+      done = "the list is new, or made anew from the source that has not changed",
+      unknown = "the source cannot be fetched or is refused; the old list is as it was",
+      invalid_rows = INVALID_ROWS,
     },
     written = written,
     run = run_update,
@@ -279,7 +279,7 @@ return {
       { line = "list build sdn.xml ours.csv --output deny.rsl", what = "One file of two lists" },
       { line = "list build ours.csv --output deny.rsl --strict", what = "Nothing is written if a row is no entry" },
     },
-    statuses = { { status = status.done, what = "the list is written" }, invalid_rows },
+    statuses = { done = "the list is written", invalid_rows = INVALID_ROWS },
     run = run_build,
   },
   {
@@ -287,7 +287,7 @@ return {
     summary = "Verify list files, and show their entries, age and size.",
     arguments = { { name = "file", count = "+", doc = "List files." } },
     examples = { { line = "list info deny.rsl", what = "What a file holds" } },
-    statuses = { { status = status.done, what = "every file is complete" }, damaged },
+    statuses = { done = "every file is complete", unknown = DAMAGED },
     run = run_info,
   },
   {
@@ -299,9 +299,9 @@ return {
       { line = "list check deny.rsl 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", what = "Whether it has an address" },
     },
     statuses = {
-      { status = status.done, what = "the file is complete, and has none of the addresses" },
-      { status = status.block, what = "the file has one of the addresses" },
-      damaged,
+      done = "the file is complete, and has none of the addresses",
+      block = "the file has one of the addresses",
+      unknown = DAMAGED,
     },
     run = run_check,
   },

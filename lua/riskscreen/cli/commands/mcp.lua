@@ -155,6 +155,6 @@ return {
   description = "The tools screen and check addresses, look up risks and counterparties, and show the configured "
     .. "journal. The end of the input ends it.",
   examples = { { line = "mcp --sandbox </dev/null", what = "What an assistant starts, against the sandbox" } },
-  statuses = { { status = status.done, what = "the input has ended" } },
+  statuses = { done = "the input has ended" },
   run = run,
 }

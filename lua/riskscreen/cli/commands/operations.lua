@@ -56,11 +56,11 @@ local function named_values(list)
     if not name then
       status.misuse "an argument must be name=value, such as network=eth"
     elseif values[name] ~= nil then
-      status.misuse(("%s is given twice"):format(name))
+      status.misuse("%s is given twice", name)
     elseif written:find "^[%[{]" then
       local value, message = json.decode(written)
       if value == nil then
-        status.misuse(("%s is not JSON: %s"):format(name, message))
+        status.misuse("%s is not JSON: %s", name, message)
       end
       values[name] = value
     else
@@ -224,7 +224,7 @@ local function run_named(context)
   local operation = operations.by_name[name]
   if not operation then
     local hint = text.did_you_mean(name, tables.sorted_keys(operations.by_name))
-    status.misuse(("unknown operation %s%s"):format(text.show(name), hint))
+    status.misuse("unknown operation %s%s", text.show(name), hint)
   end
   return run_calls(context, operation, add_network(context, operation, named_values(context.arguments.parameters)))
 end

@@ -44,8 +44,7 @@ local of_add = option_of.pick(queues.options, { "capacity", "replicas" })
 local of_work = option_of.pick(queues.options, { "results", "remember", "claim_after", "deliveries" })
 local of_results = option_of.pick(queues.options, { "replicas" })
 
-local redis_failed = { status = status.unknown, what = "Redis failed" }
-local statuses = { { status = status.done, what = "done" }, redis_failed }
+local statuses = { done = "done", unknown = "Redis failed" }
 
 -- The queue, and the client of Redis.
 local function open(context)
@@ -74,7 +73,7 @@ local function add_rows(context, queue, path, run)
   local next_row = input:each()
   local function bound()
     if so_far.invalid > options.max_invalid then
-      status.misuse(("%s: more invalid rows than %d: --max-invalid N takes more"):format(path, options.max_invalid))
+      status.misuse("%s: more invalid rows than %d: --max-invalid N takes more", path, options.max_invalid)
     end
   end
   local totals, err = queue:add(run, function()
@@ -115,7 +114,7 @@ local function run_add(context)
     totals, err = add_rows(context, queue, path, run or "default")
   until totals or is_stream or err.reason ~= "lost"
   if err and err.field == "inputs" then
-    status.misuse(("%s: %s: --run NAME"):format(path, err.message))
+    status.misuse("%s: %s: --run NAME", path, err.message)
   end
   status.ensure(totals, err)
   local rows, known = text.count(totals.rows, "row", text.grouped(totals.rows)), totals.rows - totals.added
@@ -217,7 +216,7 @@ function Results:has_row(cells)
   self.subjects[source], of_run[row] = of_run, before or number
   if before and before ~= number then
     local message = "%s has another address in row %d of the run %s: -o names another file"
-    status.misuse(message:format(self.path, row, text.show(source)))
+    status.misuse(message, self.path, row, text.show(source))
   end
   return before ~= nil
 end
@@ -227,7 +226,7 @@ function Results:read()
   local header = outputs.csv_header(result_columns)
   local beginning = self.out:part(0, #header)
   if beginning ~= header:sub(1, #beginning) then
-    status.misuse(("%s is not a file of this command"):format(self.path))
+    status.misuse("%s is not a file of this command", self.path)
   elseif beginning ~= header then
     return 0, header
   end
@@ -239,7 +238,7 @@ function Results:read()
         break
       end
       local message = "%s has the results of the queue %s, and this one is %s: -o names another file"
-      status.misuse(message:format(self.path, text.show(cells[QUEUE]), text.show(self.queue)))
+      status.misuse(message, self.path, text.show(cells[QUEUE]), text.show(self.queue))
     end
     self:has_row(cells)
     whole, lacking = position, lacks_end and "\r\n" or ""
@@ -269,14 +268,14 @@ local function open_results(path, queue, name)
   local self =
     setmetatable({ path = path, out = results_files.open(path, "r+b"), queue = name, subjects = {} }, Results)
   if not self.out:lock() then
-    status.misuse(("%s is being written by another program"):format(path))
+    status.misuse("%s is being written by another program", path)
   end
   local size, lacking = self:read()
   local rest = size > 0 and text.trim(self.out:part(size)) or ""
   if rest ~= "" and not self:is_cut(queue, rest) then
     local message = "%s: the row behind byte %.0f is not whole, and Redis does not have its result: add its run again, "
       .. "mend the file, or -o names another file"
-    status.misuse(message:format(path, size))
+    status.misuse(message, path, size)
   end
   self.out:cut(size)
   self.out:write(lacking)
@@ -336,9 +335,9 @@ return {
     }, { inputs.keep, decision_record.meta }, inputs.options, of_add, common),
     examples = { { line = "queue add customers.csv -n eth --run march", what = "Waits while the queue is full" } },
     statuses = {
-      { status = status.done, what = "every row is in the queue" },
-      { status = status.invalid_rows, what = "every row is in the queue, and some cannot be screened" },
-      redis_failed,
+      done = "every row is in the queue",
+      invalid_rows = "every row is in the queue, and some cannot be screened",
+      unknown = "Redis failed",
     },
     run = run_add,
   },
@@ -354,10 +353,7 @@ return {
       decision_record.meta,
     }, decision_record.options, of_work, common),
     examples = { { line = "queue work --set rate_limit.rate=100 --share-rate", what = "100 calls a second in all" } },
-    statuses = {
-      { status = status.done, what = "the queue is empty" },
-      { status = status.unknown, what = "a failure of this machine that a further job would meet too" },
-    },
+    statuses = { done = "the queue is empty", unknown = "a failure of this machine that a further job would meet too" },
     verdict = "output",
     run = run_work,
   },

@@ -1,6 +1,5 @@
 -- riskscreen repl: a Lua prompt with the library and a client.
 
-local status = require "riskscreen.cli.status"
 local text = require "riskscreen.util.text"
 
 local GREETING = "riskscreen is the library, and client asks %s. Try: "
@@ -52,9 +51,6 @@ return {
   summary = "A Lua prompt with the library as `riskscreen` and a client as `client`.",
   description = "The client is that of the configuration, or of the sandbox. The end of the input (Ctrl-D) ends it.",
   examples = { { line = "repl --sandbox", what = "Try the library without a service" } },
-  statuses = {
-    { status = status.done, what = "the input has ended" },
-    { status = status.unrecorded, what = "a decision could not be recorded in the journal" },
-  },
+  statuses = { done = "the input has ended", unrecorded = "a decision could not be recorded in the journal" },
   run = run,
 }

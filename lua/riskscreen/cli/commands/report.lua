@@ -58,8 +58,8 @@ return {
     { line = "report journal.jsonl -o june.html --title 'June 2026'", what = "A journal, with a title" },
   },
   statuses = {
-    { status = status.done, what = "the page is written" },
-    { status = status.invalid_rows, what = "the page is written, but lines of the input cannot be read" },
+    done = "the page is written",
+    invalid_rows = "the page is written, but lines of the input cannot be read",
   },
   run = run,
 }

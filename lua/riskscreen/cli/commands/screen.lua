@@ -72,7 +72,7 @@ local function run(context)
   end
   for _, argument in ipairs(given) do
     if files.exists(argument) then -- it would be taken for an address, and be unknown
-      status.misuse(("%s is a file: screen its rows with --file %s"):format(argument, argument))
+      status.misuse("%s is a file: screen its rows with --file %s", argument, argument)
     end
   end
   return screen_addresses(context, given)
@@ -93,9 +93,7 @@ return {
     { line = "screen --file addresses.csv --resume", what = "Go on after an interruption" },
     { line = "screen --file addresses.csv.gz --dry-run --rate 50", what = "What a run would cost" },
   },
-  statuses = tables.concat(status.of_decisions, {
-    { status = status.invalid_rows, what = "rows of the file are invalid, and the others are allow" },
-  }),
+  statuses = tables.merge(status.of_decisions, { invalid_rows = "rows are invalid, and the others are allow" }),
   verdict = "status",
   written = runs.written,
   run = run,

@@ -146,11 +146,8 @@ return {
     { line = "watch --file customers.csv -n eth --once --command 'mail -s risk ops@example.com'", what = "From cron" },
   },
   statuses = {
-    { status = status.done, what = "every address was screened, and every change, or the test, was taken" },
-    {
-      status = status.unknown,
-      what = "--once: no answer, a change that waits, or the daily cap; a test was not taken",
-    },
+    done = "every address was screened, and every change, or the test, was taken",
+    unknown = "--once: no answer, a change that waits, or the daily cap; a test was not taken",
   },
   verdict = "output",
   written = state_of,

@@ -13,7 +13,8 @@ local function run(context)
   local secret = world.getenv(SECRET)
   if not secret and not options.allow and not options.accept_unauthenticated then
     status.misuse(
-      ("deliveries must be authenticated: set %s, or give --allow ADDRESS, or --accept-unauthenticated"):format(SECRET)
+      "deliveries must be authenticated: set %s, or give --allow ADDRESS, or --accept-unauthenticated",
+      SECRET
     )
   end
   local write_line = outputs.line_writer(world.out)

@@ -186,7 +186,7 @@ function Run:has_passed(number, row)
   end
   local earlier = self.passed.row(number)
   if not earlier or earlier.line ~= row.line then
-    status.misuse(("%s was changed: it has no row for line %d. --force starts again"):format(self.path, row.line))
+    status.misuse("%s was changed: it has no row for line %d. --force starts again", self.path, row.line)
   elseif number % MOST_AT_ONCE == 0 then
     self:write_ready()
     riskscreen.sleep(0)
@@ -206,7 +206,7 @@ function Run:check_pipe(row)
   end
   local expected, is_short = self.chains[self.taken], not row and self.taken < self.last_known
   if is_short or expected and expected ~= self.chain or self.progress.finished and self.taken > self.last_known then
-    status.misuse(("up to row %d the input is not that of the run. --force starts again"):format(self.taken))
+    status.misuse("up to row %d the input is not that of the run. --force starts again", self.taken)
   end
 end
 
@@ -384,7 +384,7 @@ local function limit_rate(context)
     local timeout = options.timeout or context:setting "timeout" or DEFAULT_TIMEOUT
     if rate * timeout < 1 then
       local message = "a rate of %g has less than one request in the timeout of %gs: give a --timeout above %g"
-      status.misuse(message:format(rate, timeout, 1 / rate))
+      status.misuse(message, rate, timeout, 1 / rate)
     end
     options.concurrency = math.max(1, math.min(options.concurrency, math.floor(rate * timeout / 4)))
   end

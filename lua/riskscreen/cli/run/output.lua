@@ -69,7 +69,7 @@ end
 function M.path(options, format)
   if options.output and text.lower(options.output):find "%.xls%l?$" then
     local message = "-o %s: the results are CSV or JSON lines, and no workbook; name a file such as out.csv"
-    status.misuse(message:format(text.show(options.output)))
+    status.misuse(message, text.show(options.output))
   end
   local is_stream = options.output == "-" or not options.output and inputs.is_stream(options.file)
   local base = options.file:gsub("%.gz$", ""):gsub("%.[%w]+$", "")
@@ -118,7 +118,7 @@ local function open_earlier(path, format, columns)
       local written, record = read()
       at = at + 1
       if written and not (type(record) == "table" and actions[record.action]) then
-        status.misuse(("%s was changed: row %d is none of a run. --force starts again"):format(path, at))
+        status.misuse("%s was changed: row %d is none of a run. --force starts again", path, at)
       end
       local is_invalid = record and record.error == "invalid_argument"
       current = written
@@ -159,7 +159,7 @@ local function place_of(run, path)
   local is_same = file and has_recorded(run, file, length, begins and progress.digest or progress.earlier_digest, true)
   local _ = file and file:close()
   if not is_same then
-    status.misuse(("--retry-failed: %s was changed or removed since its run. --force starts again"):format(path))
+    status.misuse("--retry-failed: %s was changed or removed since its run. --force starts again", path)
   end
   if begins then
     run.state:begin_again()
@@ -241,9 +241,9 @@ function M.open(run, path, client)
   if not resumes and not options.force and (has_results or has_state) then
     local there = has_results and path or state_path
     local resume = has_results and has_state and "--resume goes on with its run, " or ""
-    status.misuse(("%s exists: %s--force starts again, -o names another file"):format(there, resume))
+    status.misuse("%s exists: %s--force starts again, -o names another file", there, resume)
   elseif resumes and not has_state then
-    status.misuse(("there is no run to resume: %s is missing"):format(state_path))
+    status.misuse("there is no run to resume: %s is missing", state_path)
   end
   local state = states.open(state_path)
   run.state = state
@@ -252,9 +252,7 @@ function M.open(run, path, client)
     local difference, is_account = difference_of(began, identity)
     local has_answers = state.progress.position > 0 or state.progress.earlier or next(state.answers)
     if difference and (has_answers or not is_account) then
-      status.misuse(
-        ("--resume: this is another run: %s. Give the same arguments, or --force to start again"):format(difference)
-      )
+      status.misuse("--resume: this is another run: %s. Give the same arguments, or --force to start again", difference)
     end
     local source = run.row_source
     run:set_row_source(began.source)
@@ -262,7 +260,7 @@ function M.open(run, path, client)
     local progress = state.progress
     if not (run.out and has_recorded(run, run.out, progress.offset, progress.digest, progress.finished)) then
       local message = "--resume: %s is not what the run has recorded; it was changed. --force starts again"
-      status.misuse(message:format(path))
+      status.misuse(message, path)
     elseif difference then -- a run without an answer, such as one with a wrong key, goes on with another account
       run:set_row_source(source)
       state:begin(identity)

@@ -49,7 +49,7 @@ local function commit(self, kept, changes)
   end
   if not made then
     local advice = "The run stops. Mend the cause and go on with --resume: no recorded answer is lost."
-    status.fail(status.unknown, ("the state %s cannot be written: %s. %s"):format(self.path, tostring(err), advice))
+    status.fail(status.unknown, "the state %s cannot be written: %s. %s", self.path, tostring(err), advice)
   end
 end
 
