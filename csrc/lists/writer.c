@@ -1,6 +1,7 @@
 #include "lists/writer.h"
 
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,12 +83,11 @@ static char *new_template(const char *path) {
  * finds a free name; its mode would be no one's but the owner's, whatever the umask says. */
 static FILE *create_file(char *template) {
     int descriptor = mkstemp(template);
-    if (descriptor < 0) {
-        return NULL;
+    if (descriptor >= 0) {
+        (void)close(descriptor);
+        (void)unlink(template);
+        descriptor = open(template, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IRGRP | S_IROTH);
     }
-    (void)close(descriptor);
-    (void)unlink(template);
-    descriptor = open(template, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IRGRP | S_IROTH);
     if (descriptor < 0) {
         return NULL;
     }
@@ -194,16 +194,12 @@ int rsc_list_writer_add(struct rsc_list_writer *writer, const struct rsc_list_en
 static int advance(struct rsc_list_run *run, struct rsc_error *error) {
     size_t got = fread(run->record, 1, RSC_LIST_RECORD_HEAD, run->file);
     run->has_record = got == RSC_LIST_RECORD_HEAD;
-    if (run->has_record) {
-        size_t rest = record_size(run->record) - RSC_LIST_RECORD_HEAD;
-        if (rest > sizeof run->record - RSC_LIST_RECORD_HEAD ||
-            fread(run->record + RSC_LIST_RECORD_HEAD, 1, rest, run->file) != rest) {
-            return rsc_system_error(error, "cannot read a temporary file");
-        }
-        run->hash = rsc_list_hash((const char *)address_of(run->record), run->record[1]);
-    } else if (ferror(run->file)) {
+    size_t rest = run->has_record ? record_size(run->record) - RSC_LIST_RECORD_HEAD : 0;
+    if (ferror(run->file) || rest > sizeof run->record - RSC_LIST_RECORD_HEAD ||
+        fread(run->record + RSC_LIST_RECORD_HEAD, 1, rest, run->file) != rest) {
         return rsc_system_error(error, "cannot read a temporary file");
     }
+    run->hash = rest > 0 ? rsc_list_hash((const char *)address_of(run->record), run->record[1]) : 0;
     return RSC_OK;
 }
 
@@ -320,19 +316,13 @@ static int write_header(struct output *output, uint64_t built_at, struct rsc_tex
 
 /* Makes the rename itself last over a power cut. */
 static void sync_directory(const char *path) {
-    const char *slash = strrchr(path, '/');
-    size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
-    char *directory = malloc(length + 2);
-    if (directory != NULL) {
-        memcpy(directory, path, length);
-        memcpy(directory + length, ".", 2);
-        int descriptor = open(directory, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-        if (descriptor >= 0) {
-            (void)fsync(descriptor);
-            (void)close(descriptor);
-        }
-        free(directory);
+    char *copy = strdup(path);
+    int descriptor = copy == NULL ? -1 : open(dirname(copy), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (descriptor >= 0) {
+        (void)fsync(descriptor);
+        (void)close(descriptor);
     }
+    free(copy);
 }
 
 /* Gives the finished file its name. */
@@ -371,26 +361,22 @@ static int write_list(struct rsc_list_writer *writer, struct output *output, uin
 
 int rsc_list_writer_finish(struct rsc_list_writer *writer, uint64_t built_at, struct rsc_text title,
                            struct rsc_list_summary *summary, struct rsc_error *error) {
-    struct output *output = calloc(1, sizeof *output);
-    if (output == NULL) {
-        return no_memory(error);
-    }
+    struct output output = {0};
     int result = spill(writer, error);
     if (result == RSC_OK) {
-        result = write_list(writer, output, built_at, title, error);
+        result = write_list(writer, &output, built_at, title, error);
     }
-    *summary = output->summary;
-    if (output->file != NULL) {
-        if (output->path != NULL) {
-            (void)unlink(output->path);
+    *summary = output.summary;
+    if (output.file != NULL) {
+        if (output.path != NULL) {
+            (void)unlink(output.path);
         }
-        (void)fclose(output->file);
+        (void)fclose(output.file);
     }
-    if (output->index != NULL) {
-        (void)fclose(output->index);
+    if (output.index != NULL) {
+        (void)fclose(output.index);
     }
-    free(output->path);
-    free(output);
+    free(output.path);
     return result;
 }
 

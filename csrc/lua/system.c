@@ -36,13 +36,11 @@ static FILE *check_file(lua_State *L) {
     /* In every Lua the userdata begins with the stream. */
     FILE **stream = luaL_checkudata(L, 1, LUA_FILEHANDLE);
 #if LUA_VERSION_NUM >= 502
-    if (((luaL_Stream *)stream)->closef == NULL) {
-        luaL_error(L, "the file is closed");
-    }
+    bool is_open = ((luaL_Stream *)stream)->closef != NULL;
+#else
+    bool is_open = *stream != NULL;
 #endif
-    if (*stream == NULL) {
-        luaL_error(L, "the file is closed");
-    }
+    luaL_argcheck(L, is_open, 1, "the file is closed");
     return *stream;
 }
 

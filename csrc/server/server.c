@@ -87,13 +87,9 @@ static struct MHD_Daemon *start_daemon(struct rsc_server *server, const struct r
         {MHD_OPTION_END, 0, NULL},
     };
     struct stat before;
-    if (!server->uses_epoll && listener >= FD_SETSIZE) {
+    if ((!server->uses_epoll && listener >= FD_SETSIZE) || fstat(listener, &before) != 0) {
         (void)close(listener);
         errno = EMFILE;
-        return NULL;
-    }
-    if (fstat(listener, &before) != 0) {
-        (void)close(listener);
         return NULL;
     }
     errno = ENOMEM; /* libmicrohttpd may fail without setting errno */
@@ -135,9 +131,7 @@ static bool watch_for(struct rsc_server *server, int fd, uint8_t events) {
 /* Without epoll, libmicrohttpd says after each run which descriptors it waits for. At its connection limit it would
  * accept clients and close them, so these stay in the listen queue. */
 static bool watch_daemon(struct rsc_server *server) {
-    fd_set readable;
-    fd_set writable;
-    fd_set exceptional; /* libmicrohttpd requires it */
+    fd_set readable, writable, exceptional; /* libmicrohttpd requires the last, too */
     MHD_socket last = -1;
     bool watched = true;
     server->sends = false;
