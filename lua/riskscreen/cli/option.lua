@@ -112,14 +112,16 @@ end
 ---Picks options by name from a table of options.
 ---@param options riskscreen.Option[]
 ---@param names string[]
+---@param changes? table<string, table> by name: what is another for the command
 ---@return riskscreen.Option[]
-function M.pick(options, names)
+function M.pick(options, names, changes)
   local picked, by_name = {}, {}
   for _, option in ipairs(options) do
     by_name[option.name] = option
   end
   for index, name in ipairs(names) do
-    picked[index] = by_name[name] or error("there is no option " .. text.show(name), 2)
+    local option = by_name[name] or error("there is no option " .. text.show(name), 2)
+    picked[index] = tables.merge(option, changes and changes[name])
   end
   return picked
 end

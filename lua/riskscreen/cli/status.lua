@@ -21,12 +21,9 @@ local M = {
 ---A script that has lost its configuration must not take an answer of the sandbox for a yes.
 M.SIMULATED = "the status is 4, not 0, because no service is configured; --sandbox accepts simulated answers"
 
----The same for the help.
-M.but_simulated = "; 4 instead where the sandbox answers without --sandbox"
-
 ---@type table<string, string> of the verbs that decide, for their help: the meanings by the names above
 M.of_decisions = {
-  allow = "every decision is allow" .. M.but_simulated,
+  allow = "every decision is allow; 4 instead where the sandbox answers without --sandbox",
   review = "the worst decision is review",
   block = "the worst decision is block",
   unknown = "the worst decision is unknown",

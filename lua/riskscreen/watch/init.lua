@@ -536,10 +536,8 @@ end
 ---@return riskscreen.Watch
 function M.new(client, request)
   local state = calls.state_of(client) or error("watch: the first argument must be a client", 2)
-  local checked, err = check.options(M.options, request)
-  if not checked then
-    error("watch: " .. err.message, 2)
-  elseif not (checked.on_change or checked.webhook) then
+  local checked = check.arguments("watch", M.options, request)
+  if not (checked.on_change or checked.webhook) then
     error("watch: on_change or webhook must say where changes go", 2)
   elseif checked.webhook and not state.runtime.transport then
     error("watch: the client's runtime has no transport for the webhook", 2)

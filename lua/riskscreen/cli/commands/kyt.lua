@@ -33,8 +33,8 @@ end
 
 local call_options = option_of.pick(options.call, { "timeout", "address_check" })
 
-local wait_option = tables.merge(call_options[1], {
-  doc = "How long to wait for the result; by default polling.deadline, 600 seconds.",
+local wait_options = option_of.pick(options.call, { "timeout" }, {
+  timeout = { doc = "How long to wait for the result; by default polling.deadline, 600 seconds." },
 })
 
 local hash_argument = { name = "hash", doc = "The transaction's hash." }
@@ -130,7 +130,7 @@ return {
     summary = "Await the result of a submitted transaction, and decide about it.",
     description = "The service publishes no way to ask for a result: set endpoints.kyt_result.method and .path.",
     arguments = { { name = "request", doc = "The requestId, or the ticket that kyt submit prints." } },
-    options = { wait_option, status.fail_on, decision_record.meta },
+    options = tables.concat(wait_options, { status.fail_on, decision_record.meta }),
     examples = { { line = "kyt wait REQUEST_ID --timeout 60", what = "Wait for a minute" } },
     statuses = status.of_decisions,
     verdict = "status",

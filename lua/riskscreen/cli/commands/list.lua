@@ -240,8 +240,9 @@ local function run_check(context)
   return code
 end
 
-local common = option_of.pick(options.build, { "output", "title", "strict", "address_check", "max_shrink" })
-common[1] = tables.merge(common[1], { short = "o", argument = "FILE" })
+local common = option_of.pick(options.build, { "output", "title", "strict", "address_check", "max_shrink" }, {
+  output = { short = "o", argument = "FILE" },
+})
 
 local INVALID_ROWS = "rows are no entries; with --strict nothing is written"
 local DAMAGED = "a file is damaged or cannot be read"

@@ -25,20 +25,17 @@ local result_columns =
   outputs.columns.named(text.words "source row address network action reasons risks error time fields queue")
 local SUBJECT, QUEUE = 4, #result_columns -- up to the network, the columns say which row it is
 
+local SENTINEL = "A Sentinel to ask for the master, in place of the URL's host. Repeat it for each Sentinel."
 local sentinels = option_of.pick(redis.options, { "sentinels" })[1]
-local sentinel_options = option_of.pick(sentinels.fields, { "hosts", "name" })
 
-local common = tables.concat({
-  { name = "redis", type = "string", argument = "URL", doc = "The Redis; by default " .. REDIS_URL .. "." },
-  tables.merge(sentinel_options[1], {
-    name = "sentinel",
-    required = false,
-    list = true,
-    argument = "HOST:PORT",
-    doc = "A Sentinel to ask for the master, in place of the URL's host. Repeat it for each Sentinel.",
+local common = tables.concat(
+  { option_of.text("redis", "URL", "The Redis; by default " .. REDIS_URL .. ".") },
+  option_of.pick(sentinels.fields, { "hosts", "name" }, {
+    hosts = { name = "sentinel", required = false, list = true, argument = "HOST:PORT", doc = SENTINEL },
+    name = { name = "master", required = false, argument = "NAME" },
   }),
-  tables.merge(sentinel_options[2], { name = "master", required = false, argument = "NAME" }),
-}, option_of.pick(queues.options, { "name" }))
+  option_of.pick(queues.options, { "name" })
+)
 
 local of_add = option_of.pick(queues.options, { "capacity", "replicas" })
 local of_work = option_of.pick(queues.options, { "results", "remember", "claim_after", "deliveries" })

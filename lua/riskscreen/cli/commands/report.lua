@@ -46,13 +46,12 @@ return {
   description = "The files are what `screen --csv`, `screen --jsonl` or `screen --file` write, or journals. "
     .. "The page holds all of its data: it needs no network, and it sends nothing.",
   arguments = { { name = "file", count = "+", doc = "CSV with a header, or JSON lines; - is the standard input." } },
-  options = tables.concat({
-    tables.merge(
-      report.options[2],
-      { type = "string", short = "o", argument = "PATH", default = "report.html", required = false }
-    ),
-    option_of.pick(report.options, { "title" })[1],
-  }, inputs.options),
+  options = tables.concat(
+    option_of.pick(report.options, { "output", "title" }, {
+      output = { type = "string", short = "o", argument = "PATH", default = "report.html", required = false },
+    }),
+    inputs.options
+  ),
   examples = {
     { line = "report results.csv -o report.html", what = "The results of a run" },
     { line = "report journal.jsonl -o june.html --title 'June 2026'", what = "A journal, with a title" },
