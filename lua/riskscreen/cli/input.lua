@@ -47,8 +47,8 @@ function M.refuse_loss(context, has_client)
   local lost, is_input = common(written, read)
   local also = common({ journal }, has_client and tables.concat(written, read) or written)
   if lost then
-    local is = is_input and "is the input %s, which" or "belongs to the input: %s"
-    status.misuse(("the output " .. is .. " would be lost: -o names another file"):format(lost))
+    local what = is_input and "is the input %s, which" or "belongs to the input %s, and what it has"
+    status.misuse("the output " .. what .. " would be lost: -o names another file", lost)
   elseif also then
     local message = "the journal %s is also %s, or belongs to it: give the journal a file of its own"
     status.misuse(message, journal, also)
