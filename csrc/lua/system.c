@@ -208,6 +208,18 @@ static int system_make_like(lua_State *L) {
     return result;
 }
 
+/* system.hold_streams(): gives each standard stream that the program was started without a descriptor that refuses its
+ * use. A file that is opened later would have the stream's number, and its messages. */
+static int system_hold_streams(lua_State *L) {
+    bool is_held = true;
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
+        if (fcntl(stream, F_GETFD) < 0) { /* the lowest number that is free is this one */
+            is_held = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) == stream && is_held;
+        }
+    }
+    return push_result(L, is_held);
+}
+
 #define SAME_WISH 500 /* milliseconds: timeout(1) sends its signal twice, to the program and to its group */
 
 /* The signal that asked the program to end; 0: none yet. */
@@ -300,6 +312,7 @@ int luaopen_riskscreen_system(lua_State *L) {
         {"link_target", system_link_target},
         {"real_path", system_real_path},
         {"make_like", system_make_like},
+        {"hold_streams", system_hold_streams},
         {"catch_end", system_catch_end},
         {"ending", system_ending},
         {"process", system_process},

@@ -63,6 +63,16 @@ describe("a verb with an output", function()
     end)
   end
 
+  it("writes no message and no result into a file that has the number of a stream that is not there", function()
+    for _, closed in ipairs { "2>&-", "2>&- 1>&-", "2>&- 1>&- 0<&-" } do
+      shell(("blacklist export --sandbox -o @out %s"):format(closed))
+      assert.equal("address,network,risks\r\n", read(path "out"))
+      shell(("screen %s -n eth --sandbox --journal @j.jsonl %s"):format(CLEAN, closed))
+      assert.equal(0, (try "journal verify @j.jsonl"))
+    end
+    assert.equal(3, (select(2, shell("screen " .. CLEAN .. " -n eth --sandbox 1>&-"))))
+  end)
+
   it("never writes over the files beside the output of another", function()
     for _, line in ipairs {
       "screen --file %s --sandbox --force -o @out",

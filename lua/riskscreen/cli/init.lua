@@ -332,6 +332,7 @@ end
 ---@param is_help? boolean the verb `help` asks for one
 ---@return integer status
 function M.main(arguments, given, is_help)
+  assert(system.hold_streams())
   local world = world_of(given)
   local list = commands.list()
   local parser, choice = parsers.new(list, commands.groups)
