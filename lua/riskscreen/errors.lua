@@ -154,6 +154,14 @@ function M.ensure(value, err)
   return value
 end
 
+---Whether a failure is that of SIGINT: Lua's interpreter raises this text, with the line that was reached. A failure of
+---a call has it at its end: an argument or the service may have the word, too.
+---@param failure any
+---@return boolean
+function M.is_interrupt(failure)
+  return (": " .. tostring(failure)):find ": interrupted!$" ~= nil
+end
+
 ---Whether a value is one of the library's errors.
 ---@param value any
 ---@return boolean

@@ -143,10 +143,7 @@ M.ensure = errors.ensure
 function M.of_failure(failure)
   local message = tostring(failure)
   local names_package = message:find(": apt install ", 1, true) ~= nil
-  -- Lua's interpreter raises this text at SIGINT. A failure of a call has it at its end, with the line that was
-  -- reached: an argument or the service may have the word, too.
-  local is_text = type(failure) == "string" and (" " .. message):find(" interrupted!", 1, true)
-  if is_text or message:find ": interrupted!$" then
+  if errors.is_interrupt(failure) then
     return M.interrupted, "interrupted"
   elseif getmetatable(failure) == Failure then
     return failure.status, message, names_package

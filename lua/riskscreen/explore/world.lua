@@ -4,6 +4,7 @@
 local addresses = require "riskscreen.address"
 local calls = require "riskscreen.call"
 local clients = require "riskscreen.client"
+local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local sandbox = require "riskscreen.sandbox"
 local stores = require "riskscreen.store"
@@ -429,7 +430,7 @@ local function live(run)
   if ok and has_ended then
     ok, failure = pcall(task.await, task)
   end
-  if not ok and tostring(failure):find "interrupted!" then
+  if not ok and errors.is_interrupt(failure) then
     error(failure, 0)
   end
   return not ok and not run.is_stopped and (failure == nil and "nil" or failure) or nil

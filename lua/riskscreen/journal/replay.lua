@@ -22,11 +22,9 @@ local verify = require "riskscreen.journal.verify"
 
 local M = {}
 
----The lookups of an entry as they were when it was decided, or the result of a transaction, for `policy:decide`.
----@param record table as a line has it
----@return table|nil
----@return riskscreen.Error|nil that there is no risk assessment or result, where it is all that is known
-function M.results_of(record)
+-- The lookups of an entry as they were when it was decided, or the result of a transaction, for `policy:decide`; or nil
+-- and the error, where it is all that is known.
+local function results_of(record)
   if type(record.risk) == "table" and (record.risk.requestId ~= nil or record.risk.maxScore ~= nil) then
     return record.risk
   end
@@ -44,6 +42,22 @@ function M.results_of(record)
   return results
 end
 
+---Decides what a line has recorded.
+---@param policy riskscreen.Policy|riskscreen.ScorePolicy
+---@param record any as a line has it
+---@return riskscreen.Decision|nil
+---@return string|nil problem of a record that is malformed
+function M.decide(policy, record)
+  local ok, decision = pcall(function()
+    return policy:decide(results_of(record))
+  end)
+  if errors.is_interrupt(decision) then
+    error(decision, 0)
+  end
+  return ok and decision or nil,
+    not ok and "the record is malformed: " .. text.printable(tostring(decision), 200) or nil
+end
+
 -- Why an entry cannot be decided again, or nil.
 local function problem_of(entry)
   if entry.source == "list" then
@@ -58,14 +72,11 @@ end
 local function row_of(entry, policy)
   local row = tables.pick(entry, { "seq", "id", "time", "input", "network", "address", "identity" })
   row.before, row.changed, row.problem = entry.action, false, problem_of(entry)
-  if row.problem then
-    return row
+  local decision
+  if not row.problem then
+    decision, row.problem = M.decide(policy, entry.record)
   end
-  local ok, decision = pcall(function()
-    return policy:decide(M.results_of(entry.record))
-  end)
-  if not ok then
-    row.problem = "the record is malformed: " .. text.printable(tostring(decision), 200)
+  if row.problem then
     return row
   end
   decision.address, decision.network = entry.input, entry.network

@@ -1,5 +1,6 @@
 local cli = require "spec.support.cli"
 local json = require "riskscreen.json"
+local riskscreen = require "riskscreen"
 local temporary = require "spec.support.temporary"
 
 local POLICY = [[return { rules = {
@@ -15,6 +16,12 @@ local function file(content)
     os.remove(path)
   end)
   return path
+end
+
+-- Decides about an address of the sandbox, with a journal.
+local function screen(journal, name)
+  local scenario = riskscreen.sandbox.scenario(name)
+  riskscreen.sandbox.client({ journal = journal }):screen { address = scenario.address, network = scenario.network }
 end
 
 describe("riskscreen policy prove", function()
@@ -110,6 +117,35 @@ describe("riskscreen policy diff", function()
     assert.equal(0, (cli.run { "policy", "diff", file(POLICY), file(POLICY), "--journal", journal }))
     journal = file(clean .. '{"action":"allow"}')
     assert.equal(3, (cli.run { "policy", "diff", file(POLICY), file(POLICY), "--journal", journal }))
+  end)
+
+  it("counts those of a journal's older files, too", function()
+    local path = temporary.path "decisions.jsonl"
+    local journal = assert(riskscreen.journal.file(path, { record = true }))
+    screen(journal, "clean-eth")
+    journal:rotate()
+    screen(journal, "type-sanction")
+    journal:close()
+    local stricter = file(POLICY:gsub("no_risk = true", "no_risk = false"))
+    local status, _, err = cli.run { "policy", "diff", file(POLICY), stricter, "--journal", path }
+    assert.equal(2, status)
+    assert.matches("1 decision from allow to unknown", err)
+    assert.matches("2 lines, 0 without a record", err)
+  end)
+
+  it("ends at an interrupt while it decides, as the other verbs of a journal do", function()
+    local interrupted = file [[return {
+      decide = function() error "interrupted!" end,
+      diff = function() return { changes = {} } end,
+    }]]
+    local journal = file '{"record":{"risk":{"risks":[]}},"action":"allow"}\n'
+    assert.equal(130, (cli.run { "policy", "diff", interrupted, interrupted, "--journal", journal }))
+    assert.equal(130, (cli.run { "policy", "test", interrupted, journal }))
+    local path = temporary.path "decisions.jsonl"
+    journal = assert(riskscreen.journal.file(path, { record = true }))
+    screen(journal, "clean-eth")
+    journal:close()
+    assert.equal(130, (cli.run { "journal", "replay", path, "--policy", interrupted }))
   end)
 end)
 

@@ -5,7 +5,8 @@ local claims = require "riskscreen.policy.claim"
 local clients = require "riskscreen.cli.client"
 local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
-local results_of = require("riskscreen.journal.replay").results_of
+local decide = require("riskscreen.journal.replay").decide
+local journals = require "riskscreen.journal"
 local rows = require "riskscreen.rows"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
@@ -23,14 +24,18 @@ local function content_of(path)
   return content or status.fail(status.unknown, path .. ": the file cannot be read")
 end
 
--- The lines of a file that are not empty and no comments, with their numbers. Without one the command ends: nothing
--- would be proved or tested.
+-- Whether a line is empty, or a comment.
+local function is_empty(line)
+  return not line:find "^%s*[^%s#]"
+end
+
+-- The lines of a file that are not empty, with their numbers. Without one the command ends: nothing would be proved or
+-- tested.
 local function lines_of(path, content)
   local lines, number = {}, 0
   for line in ((content or content_of(path)) .. "\n"):gmatch "(.-)\n" do
     number = number + 1
-    local is_empty = not line:find "%S" or line:find "^%s*#"
-    lines[#lines + 1] = not is_empty and { text = text.trim(line), number = number } or nil
+    lines[#lines + 1] = not is_empty(line) and { text = text.trim(line), number = number } or nil
   end
   return lines[1] and lines or status.fail(status.unknown, path .. ": the file is empty")
 end
@@ -68,29 +73,38 @@ local function run_prove(context)
   return worst
 end
 
+-- What becomes of a line's decision under two policies: "allow to block", "" where nothing does, or nil where that is
+-- not known.
+local function change_of(line, old, new)
+  local entry = decoder:decode(line)
+  if type(entry) ~= "table" then
+    return nil
+  elseif entry.source == "list" then
+    return "" -- no policy changes the decision of a list
+  end
+  local before, after = decide(old, entry.record), decide(new, entry.record)
+  return before and after and (before.action ~= after.action and before.action .. " to " .. after.action or "")
+end
+
 -- Writes the changes of a journal's decisions to stderr; returns whether there is one, and whether all were decided.
 local function compare_lines(context, path, old, new)
-  local changes, lines, skipped = {}, lines_of(path), 0
-  for _, line in ipairs(lines) do
-    local entry = decoder:decode(line.text)
-    local ok, pair = pcall(function()
-      if entry.source == "list" then
-        return "" -- no policy changes the decision of a list
+  local changes, count, skipped = {}, 0, 0
+  for _, file in ipairs(journals.files(path)) do
+    for line in io.lines(file) do
+      if not is_empty(line) then
+        local change = change_of(line, old, new)
+        count, skipped = count + 1, skipped + (change and 0 or 1)
+        if change and change ~= "" then
+          changes[change] = (changes[change] or 0) + 1
+        end
       end
-      local before = old:decide(results_of(entry.record)).action
-      local after = new:decide(results_of(entry.record)).action
-      return before ~= after and before .. " to " .. after or ""
-    end)
-    if ok and pair ~= "" then
-      changes[pair] = (changes[pair] or 0) + 1
     end
-    skipped = skipped + (ok and 0 or 1)
   end
-  for _, pair in ipairs(tables.sorted_keys(changes)) do
-    context:tell(("%s: %s from %s"):format(path, text.count(changes[pair], "decision"), pair))
+  for _, change in ipairs(tables.sorted_keys(changes)) do
+    context:tell(("%s: %s from %s"):format(path, text.count(changes[change], "decision"), change))
   end
-  context:tell(("%s: %s, %d without a record to decide"):format(path, text.count(#lines, "line"), skipped))
-  return next(changes) ~= nil, skipped == 0
+  context:tell(("%s: %s, %d without a record to decide"):format(path, text.count(count, "line"), skipped))
+  return next(changes) ~= nil, skipped == 0 and count > 0
 end
 
 local function run_diff(context)
@@ -207,10 +221,8 @@ end
 local function results_of_cases(policy, path)
   local results = {}
   for _, case in ipairs(cases_of(path)) do
-    local ok, decision = pcall(function()
-      return policy:decide(results_of(case.record))
-    end)
-    if not ok or type(case.record) ~= "table" or type(case.action) ~= "string" then
+    local decision = decide(policy, case.record)
+    if not decision or type(case.action) ~= "string" then
       local problem = case.problem or "a case has `record`, as a journal has it, and `action`"
       status.fail(status.unknown, ("%s, line %d: %s"):format(path, case.line, tostring(problem)))
     end
