@@ -204,16 +204,49 @@ describe("riskscreen kyt", function()
     assert.is_nil((out .. err .. read "names.jsonl"):find(key, 1, true))
   end)
 
-  it("says what it has submitted when it is ended", function()
-    local served = cli.sandbox()
-    local line = "env %s riskscreen kyt screen %s -n eth --timeout 20 --set endpoints.kyt_result.method=GET "
-      .. "--set endpoints.kyt_result.path=/sandbox/v1/kyt/result --set polling.first=0.01 2> $TMP/ended.txt & "
-      .. "until grep -q result %s; do sleep 0.01; done; kill -INT $!; wait $!; status=$?; cat $TMP/ended.txt; "
-      .. "(exit $status)"
-    local output, status = shell(line:format(served.environment, HASH, served.log))
+  -- Sends a signal when the sandbox has a target's request, and returns the output and the status.
+  local function ended(line, signal, target, delay)
+    local served = cli.sandbox(delay)
+    local begun = ("env %s riskscreen %s 2>&1 > $TMP/ended.csv & "):format(served.environment, line)
+    local wait = ("until grep -q %s %s; do sleep 0.01; done; "):format(target, served.log)
+    local output, status = shell(begun .. wait .. ("kill -%s $!; wait $!"):format(signal))
     served.close()
-    assert.equal(130, status)
+    return output, status
+  end
+
+  it("says what it has submitted when it is ended, also while that is answered", function()
+    local line = "kyt screen " .. HASH .. " -n eth --timeout 20 --set endpoints.kyt_result.method=GET "
+    line = line .. "--set endpoints.kyt_result.path=/sandbox/v1/kyt/result --set polling.first=0.01"
+    for _, signal in ipairs { "INT", "TERM" } do
+      for target, delay in pairs { result = 0, kyt = 0.3 } do
+        local output, status = ended(line, signal, target, delay)
+        assert.equal(130, status)
+        assert.matches("the transaction was submitted: kyt wait sandbox%-request%-%d+\n", output)
+      end
+    end
+  end)
+
+  it("says what it has submitted where that cannot be written", function()
+    local output, status = shell(("riskscreen kyt submit %s -n eth --direction received 2>&1 >/dev/full"):format(HASH))
+    assert.equal(3, status)
     assert.matches("the transaction was submitted: kyt wait sandbox%-request%-%d+\n", output)
+  end)
+
+  it("tells what became of each change of the account when it is ended", function()
+    local rows = { "address,network,risks" }
+    for number = 1, 200 do
+      rows[#rows + 1] = ("0x%040x,eth,high/scam"):format(number)
+    end
+    local file = write("added.csv", table.concat(rows, "\n"))
+    for _, signal in ipairs { "INT", "TERM" } do
+      local _, status = ended("blacklist import --csv " .. file, signal, "blacklist", 0.3)
+      assert.equal(130, status)
+      assert.equal(100, select(2, read("ended.csv"):gsub(",added,", "")))
+      assert.equal(100, select(2, read("ended.csv"):gsub(",unsent,cancelled: ", "")))
+    end
+    local output, status = ended("kyt submit --csv -n eth --direction received " .. HASH, "TERM", "kyt", 0.3)
+    assert.equal(130, status, output)
+    assert.matches("^requestId,customId,ticket\r?\nsandbox%-request%-%d+,", read "ended.csv")
   end)
 
   it("says how a shell sets where results are asked for", function()

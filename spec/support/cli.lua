@@ -63,14 +63,15 @@ M.command = (os.getenv "RISKSCREEN_LUA" or "lua5.4") .. " bin/riskscreen.in"
 ---@field start fun() starts it again
 ---@field close fun()
 
+---@param delay? number seconds before each answer
 ---@return riskscreen.spec.CommandSandbox
-function M.sandbox()
+function M.sandbox(delay)
   local log = os.tmpname()
-  local line = "%s spec/support/logging_sandbox.lua %s %s & echo $!; wait"
+  local line = "%s spec/support/logging_sandbox.lua %s %s %s & echo $!; wait"
   local pipe, process, url
   local function start()
-    local port = url and url:match "%d+$" or ""
-    pipe = assert(io.popen(line:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", log, port)))
+    local port = url and url:match "%d+$" or "0"
+    pipe = assert(io.popen(line:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", log, port, delay or "")))
     process = pipe:read "*l"
     url = assert(pipe:read "*l")
   end

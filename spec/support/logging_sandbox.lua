@@ -1,5 +1,6 @@
 -- Serves the sandbox over HTTP and appends the target of every request to a file:
--- lua spec/support/logging_sandbox.lua LOG [PORT]. The first line of the output is the URL.
+-- lua spec/support/logging_sandbox.lua LOG [PORT [DELAY]]. The first line of the output is the URL. The delay of each
+-- answer is in seconds.
 
 local riskscreen = require "riskscreen"
 
@@ -10,6 +11,9 @@ local service = riskscreen.sandbox.new {
   log_size = 1,
   accounts = { ["sandbox-key"] = {}, ["the-new-key-of-an-account"] = {} },
 }
+if tonumber(arg[3]) then
+  service:fault { kind = "delay", delay = tonumber(arg[3]) }
+end
 local handle = service.handle
 function service:handle(request)
   log:write(request.target, "\n")

@@ -4,6 +4,7 @@
 -- First: where the core cannot be loaded, its failure is the one to report, not that lua-cjson is missing as well.
 require "riskscreen.core"
 
+local calls = require "riskscreen.call"
 local clients = require "riskscreen.cli.client"
 local commands = require "riskscreen.cli.commands"
 local configuration = require "riskscreen.cli.configuration"
@@ -46,7 +47,8 @@ local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 local Context = {}
 Context.__index = Context
 
----The client of the configured service or of the sandbox.
+---The client of the configured service or of the sandbox. One that changes the account sends nothing after a signal:
+---the call under way is finished, so that its result is told.
 ---@param changes? table options of the client that the configuration does not set
 ---@param has_effect? boolean it changes the account: the sandbox must be asked for
 ---@return riskscreen.Client
@@ -54,7 +56,13 @@ Context.__index = Context
 function Context:client(changes, has_effect)
   inputs.refuse_loss(self, true)
   local must_choose = has_effect or self.command.verdict == "output"
-  return clients.open(self.configuration, self.world, changes, must_choose)
+  local client, source = clients.open(self.configuration, self.world, changes, must_choose)
+  if has_effect then
+    self:catch_signals(function()
+      calls.state_of(client).transport = nil
+    end)
+  end
+  return client, source
 end
 
 ---A value of the configuration.

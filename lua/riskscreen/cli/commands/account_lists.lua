@@ -85,7 +85,7 @@ local function add(context, rows)
     rows[index] = tables.pick(row, report_columns)
   end
   context:write_records(report_columns, rows)
-  return code
+  return context:ended(code)
 end
 
 local function run_add(context)

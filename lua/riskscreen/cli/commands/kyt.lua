@@ -10,6 +10,7 @@ local policies = require "riskscreen.policy"
 local riskscreen = require "riskscreen"
 local screen = require "riskscreen.client.screen"
 local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
 
 local HASH = "0x5f16ca1b3b1b6b3d6c9b4b0a4c1bb9e1ae77e42a4f6a6bd9f8b6a4a5b2f5d3c1"
@@ -20,6 +21,10 @@ local NO_SCORE_POLICY = "the result has scores, and the default policy has no ru
 local NO_RESULTS = "say where results are asked for, as you were told: riskscreen config set "
   .. "endpoints.kyt_result.method GET, and endpoints.kyt_result.path PATH; or receive them with "
   .. "riskscreen webhook listen"
+
+local LOOK_EVERY = 0.05 -- seconds between two looks for the requestId
+
+local SUBMITTED = "the transaction was submitted: kyt wait "
 
 local submission = operations.by_name.screenTransaction
 
@@ -43,6 +48,15 @@ local function parameters_of(context)
   local parameters = option_of.values(parameter_options, context.options)
   parameters.hash, parameters.network = context.arguments.hash, context:network(true)
   return parameters
+end
+
+-- Writes the record of a transaction. Its requestId is told also where that fails: it was submitted, and is paid.
+local function write(context, written, record)
+  local ok, failure = pcall(context.write_record, context, written, record)
+  if not ok and record.requestId then
+    context:warn(SUBMITTED .. record.requestId)
+  end
+  status.ensure(ok or nil, failure)
 end
 
 -- The client's own policy is for addresses; a policy of scores decides about results alone.
@@ -75,7 +89,7 @@ local function decide(context, network, ask)
     error = decision.error and decision.error.kind or nil,
     meta = meta,
   })
-  context:write_record(with_facts, record)
+  write(context, with_facts, record)
   return status.of_decision(decision.action, not result and record.error or nil)
 end
 
@@ -83,7 +97,8 @@ local function run_submit(context)
   local parameters, of_call = parameters_of(context), option_of.values(call_options, context.options)
   local transaction = status.ensure(open(context, true).kyt:submit(parameters, of_call))
   local ids = { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
-  context:write_record({ "requestId", "customId", "ticket" }, ids)
+  write(context, { "requestId", "customId", "ticket" }, ids)
+  return context:ended()
 end
 
 local function run_wait(context)
@@ -96,19 +111,32 @@ local function run_wait(context)
   end)
 end
 
+-- Ends a screening once its transaction has a requestId, and tells it: what was submitted is paid.
+local function end_screening(context, client, task)
+  while true do
+    for _, transaction in client.kyt:kept() do
+      if transaction and transaction.requestId then
+        context:warn(SUBMITTED .. transaction.requestId)
+        return task:cancel()
+      end
+    end
+    riskscreen.sleep(LOOK_EVERY)
+  end
+end
+
 local function run_screen(context)
   local parameters = parameters_of(context)
   return decide(context, parameters.network, function(client)
     local call = option_of.values(call_options, context.options)
-    local ok, result, other = pcall(client.kyt.screen, client.kyt, parameters, call)
-    if not ok then -- it was interrupted: what was submitted is paid
-      for _, transaction in client.kyt:kept() do
-        if transaction and transaction.requestId then
-          context:warn("the transaction was submitted: kyt wait " .. transaction.requestId)
-        end
-      end
-      error(result, 0)
+    local task = riskscreen.spawn(client.kyt.screen, client.kyt, parameters, call)
+    context:catch_signals(function()
+      end_screening(context, client, task)
+    end)
+    local ok, result, other = pcall(task.await, task)
+    if system.ending() and not (ok and result) then
+      status.fail(status.interrupted, "interrupted")
     end
+    status.ensure(ok or nil, result)
     return result, other
   end)
 end

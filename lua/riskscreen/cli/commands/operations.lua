@@ -152,7 +152,7 @@ local function run_calls(context, operation, parameters, subject)
   if values[1] ~= nil then
     write(context, operation, values)
   end
-  return code
+  return context:ended(code)
 end
 
 -- Every item of a list, page by page, as it comes.
