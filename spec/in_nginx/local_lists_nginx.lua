@@ -57,8 +57,9 @@ describe("a gate with local lists", function()
     return rows
   end
 
-  local function start(lists, more, account)
+  local function start(lists, more, account, dict_size)
     running = gates.start {
+      dict_size = dict_size,
       workers = WORKERS,
       init = ([[gate = new_gate { network = "eth", on_unknown = "review", lists = %s, %s
         variables = { action = "action", source = "source" } }]]):format(lists, more or ""),
@@ -365,6 +366,28 @@ describe("a gate with local lists", function()
     start(("{ deny = '%s', interval = 0.1 }"):format(csv(1, 2, 3)))
     all_answer(403, address(3))
     csv(1)
+    running.nginx:reload()
+    nginx.wait_for("the reload to fail", function()
+      return running.nginx:log():find("init_by_lua error.-it has 1 entry, and the list before it has 3")
+    end)
+    all_answer(403, address(3))
+  end)
+
+  it("keeps its record in a dict that others fill", function()
+    start(("{ deny = '%s', interval = 0.1 }"):format(csv(1, 2, 3)), "", nil, "40k")
+    all_answer(403, address(3))
+    local function fill()
+      for turn = 1, 20 do
+        socket.sleep(0.2)
+        running.nginx:eval("for i = 1, 40 do ngx.shared.riskscreen:set(... .. ':' .. i, ('x'):rep(100)) end", turn)
+      end
+    end
+    fill()
+    csv(1)
+    nginx.wait_for("the new file to be noticed", function()
+      return running.nginx:log():find("it has 1 entry, and the list before it has 3", 1, true)
+    end)
+    fill()
     running.nginx:reload()
     nginx.wait_for("the reload to fail", function()
       return running.nginx:log():find("init_by_lua error.-it has 1 entry, and the list before it has 3")

@@ -145,6 +145,16 @@ local function load(self, pause)
   return list, facts
 end
 
+-- A dict that others fill lets go of what was not used for long: each look uses the record. A list that is the file as
+-- it is now gets a lost record back.
+local function keep_record(self, is_same)
+  if self.dict and is_same and not self.fault then
+    self.dict:add(LATEST .. self.path, self.record)
+  else
+    latest(self)
+  end
+end
+
 ---Loads the file if it has changed since the last time.
 ---@param pause? fun() lets other work run
 ---@return boolean loaded
@@ -152,6 +162,7 @@ function File:refresh(pause)
   local identity, changed_at = identify(self.path)
   local is_same = identity and identity == self.identity
   self.looks = is_same and self.looks + 1 or 0
+  keep_record(self, is_same)
   if is_same and not (self.fault and self.looks % RETRY == 0) then
     return false
   end
