@@ -110,7 +110,12 @@ struct rsc_headers *rsc_headers_new(const struct rsc_origin *origin, size_t coun
 void rsc_headers_add(struct rsc_headers *headers, struct rsc_text line) {
     size_t size = strlen(first_lines[FROM_CONTENT_TYPE]);
     headers->typed |= line.length >= size && strncasecmp(line.bytes, first_lines[FROM_CONTENT_TYPE], size) == 0;
-    link_line(headers, FROM_ADDED + headers->count++, copy(&headers->end, line));
+    char *data = copy(&headers->end, line);
+    char *colon = strchr(data, ':');
+    if (colon != NULL && colon[1 + strspn(colon + 1, " \t")] == '\0') {
+        memcpy(colon, ";", 2); /* libcurl leaves out a header without a value that is not written so */
+    }
+    link_line(headers, FROM_ADDED + headers->count++, data);
 }
 
 bool rsc_headers_equal(const struct rsc_headers *headers, size_t index, struct rsc_text line) {

@@ -66,6 +66,13 @@ describe("a client over HTTP", function()
     assert.is_nil(header(request, "content-type"))
   end)
 
+  it("sends a header that is empty, too", function()
+    local server = serve()
+    assert(new(server.url, { headers = { ["X-Team"] = "", ["X-Note"] = " " } }).kya:risk(asked))
+    assert.equal("", header(server.requests[1], "x-team"))
+    assert.equal("", header(server.requests[1], "x-note"))
+  end)
+
   it("makes the headers and the times of a response when they are read", function()
     local server = serve()
     local _, response = new(server.url).kya:risk(asked)
