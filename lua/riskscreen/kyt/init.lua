@@ -204,21 +204,33 @@ local function result_of(state, submission, answer)
   return nil, awaiting.malformed(state, message)
 end
 
+-- The networks on which a deny list may have the receiving address. A custom score may name none, or another text.
+local function networks_of(network, extend)
+  local added = extend and extend.network and extend.network[network or false]
+  if added or addresses.network_names[network or false] then
+    return { network }
+  end
+  return tables.sorted_keys(addresses.network_names)
+end
+
 -- The error of a transaction whose receiving address a local deny list has; or nil. Nothing is sent then.
 local function denial(state, operation, parameters)
-  local address, network = parameters.outputAddress, parameters.network
-  if not state.lists or type(address) ~= "string" or type(network) ~= "string" then
+  local address, extend, decision = parameters.outputAddress, state.settings.extend, nil
+  if not state.lists or type(address) ~= "string" then
     return nil
   end
-  local canonical = addresses.normalize(address, addresses.alike(network, state.settings.extend))
-  local decision = state.lists:decide(canonical, network)
-  if not decision or decision.action == "allow" then
+  for _, network in ipairs(networks_of(parameters.network, extend)) do
+    local canonical = addresses.normalize(address, addresses.alike(network, extend))
+    local found = state.lists:decide(canonical, network)
+    decision = decision or found and found.action ~= "allow" and found or nil
+  end
+  if not decision then
     return nil
   elseif decision.error then
     decision.error.operation = operation.name
     return decision.error
   end
-  decision.address, decision.network = address, network
+  decision.address, decision.network = address, parameters.network
   local fields = { operation = operation.name, decision = decision, sent = false, attempts = 0, elapsed = 0 }
   return errors.new("list", decision.reasons[1].message, fields)
 end

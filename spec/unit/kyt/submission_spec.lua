@@ -481,6 +481,23 @@ describe("a submission that a store keeps", function()
     assert.same({ "list", 0 }, { err.kind, #requests })
   end)
 
+  it("is not sent for a denied address where a custom score names no network, or another text", function()
+    local path = temporary.path "deny.csv"
+    local legacy = "3P14159f73E4gFr7JterCCQh9QjiTjiZrG"
+    temporary.write(path, "address,network\n" .. ADDRESS .. ",eth\nMVDCJxZd4A5VUm81QmeC1qf6U7LASsr7LT,ltc\n")
+    local custom = { kyt_custom_score = { method = "POST", path = "/custom" } }
+    local client, requests = start({ lists = { deny = path }, endpoints = custom }, submitted)
+    for _, given in ipairs {
+      { outputAddress = ADDRESS },
+      { outputAddress = ADDRESS:upper():gsub("^0X", "0x"), network = "ETH" },
+      { outputAddress = legacy, network = 2 },
+    } do
+      local _, err = client.kyt:submit_custom_score(given, { address_check = false })
+      assert.same({ "list", 0 }, { err.kind, #requests })
+    end
+    assert(client.kyt:submit_custom_score { outputAddress = "0x12ae66cdc592e10b60f9097a7b0d3c59fce29876" })
+  end)
+
   it("keeps no result whose status is not final", function()
     local options = { immediate_results = true }
     local client = start(options, success { status = 2001, risks = json.empty_array() })
