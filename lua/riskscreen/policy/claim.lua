@@ -96,7 +96,7 @@ local function add_term(where, term)
   if name and where[name] ~= nil or field and is[field] or failed and where.failed then
     return nil -- a second term would replace the first one
   elseif group then
-    where[group] = tables.merge(where[group] or {}, { [member] = tonumber(value) or value_of(value) })
+    where[group] = tables.merge(where[group] or {}, { [member] = text.to_number(value) or value_of(value) })
   elseif name then
     where[name] = value_of(value)
   elseif field then

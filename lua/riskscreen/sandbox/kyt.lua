@@ -1,6 +1,7 @@
 -- Transaction tasks: pending until their delay has passed by the service's clock, then done. The score is that of the
 -- output address, or of the transaction's hash when there is no such address.
 local address_data = require "riskscreen.sandbox.address_data"
+local decimal = require "riskscreen.util.decimal"
 local json = require "riskscreen.json"
 
 -- The interface shows one status, 1003, and does not explain it. Here it means done.
@@ -40,7 +41,7 @@ function M.score(subject, network, answers)
     local score = scores[risk.riskLevel]
     if score then
       details[#details + 1] = { score = score, code = risk.riskType, name = risk.riskType }
-      highest = tonumber(score) > tonumber(highest) and score or highest
+      highest = decimal.compare(score, highest) == 1 and score or highest
     end
   end
   return highest, details

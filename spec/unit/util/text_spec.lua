@@ -43,6 +43,18 @@ describe("a text with small letters", function()
   end)
 end)
 
+describe("a number in a text", function()
+  it("is read in every locale: scores of the sandbox, shares of claims", function()
+    finally(temporary.clean)
+    local lines = locales.run({ "de_DE" }, "numbers_in_locale")
+    if lines[#lines] == "no locale" then
+      pending "there is no localedef, or it lacks de_DE"
+    else
+      assert.same({ "95.00\ttrue", "95.00\ttrue" }, lines)
+    end
+  end)
+end)
+
 describe("headers", function()
   it("have their names in small letters, and one text for all values of a name", function()
     assert.same({ ["x-one"] = "a", two = "5" }, text.lower_names { ["X-One"] = "a", TWO = 5 })
