@@ -52,10 +52,23 @@ local function keys_of(state, kind, custom_id, fingerprint, old_fingerprint)
     hash_of(table.concat({ host, kind, id or old_fingerprint }, " "))
 end
 
--- The fingerprint of parameters, and that of 0.9.0.
-local function fingerprints_of(state, parameters)
-  local canonical = submissions.canonical(parameters, state.settings.extend)
-  return hash_of(tables.fingerprint(canonical)), hash_of(tables.fingerprint(parameters))
+-- The fingerprints of parameters, that of 0.9.0, and that of the client's other options and of `extra`; or nil and the
+-- error where no JSON could have the values.
+local function fingerprints_of(state, parameters, extra)
+  local hashes = {}
+  for index, value in ipairs {
+    submissions.canonical(parameters, state.settings.extend),
+    parameters,
+    { service_of(state), extra },
+  } do
+    local ok, fingerprint = pcall(tables.fingerprint, value)
+    if not ok then
+      local message = "the parameters cannot be sent as JSON: they hold a function, a thread or themselves"
+      return nil, errors.new("invalid_argument", message, { sent = false, attempts = 0, elapsed = 0 })
+    end
+    hashes[index] = hash_of(fingerprint)
+  end
+  return hashes[1], hashes[2], hashes[3]
 end
 
 -- The content of an entry, or nil and an error. 0.9.0 kept a ticket, or beside a result its identifiers alone.
@@ -128,7 +141,10 @@ end
 ---@return riskscreen.kyt.Entry|nil entry its `content` is that of an earlier submission, which is not sent again
 ---@return riskscreen.Error|nil err
 function M.begin(state, submission, parameters, extra)
-  local fingerprint, old_fingerprint = fingerprints_of(state, parameters)
+  local fingerprint, old_fingerprint, rest = fingerprints_of(state, parameters, extra)
+  if not fingerprint then
+    return nil, old_fingerprint
+  end
   local key, old_key = keys_of(state, submission.kind, parameters.customId, fingerprint, old_fingerprint)
   local settings = state.settings
   local entry = setmetatable({
@@ -139,7 +155,7 @@ function M.begin(state, submission, parameters, extra)
     fresh = {
       state = "sending",
       parameters = fingerprint,
-      rest = hash_of(tables.fingerprint { service_of(state), extra }),
+      rest = rest,
       submission = submission,
       token = random.token(),
     },
@@ -155,7 +171,11 @@ end
 ---@return riskscreen.Error|nil err
 function M.forget(state, kind, parameters)
   local space = state.settings.store:space(SPACE)
-  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprints_of(state, parameters)) } do
+  local fingerprint, old_fingerprint = fingerprints_of(state, parameters)
+  if not fingerprint then
+    return nil, old_fingerprint
+  end
+  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprint, old_fingerprint) } do
     local removed, err = space:delete(key)
     if removed == nil then
       return nil, err

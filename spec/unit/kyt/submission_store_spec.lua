@@ -358,6 +358,21 @@ describe("a client with a store", function()
     assert.same({}, kept_of((start(submitted))))
   end)
 
+  it("refuses values that no JSON has, as a client without a store does", function()
+    local client, requests = start(submitted)
+    local endless = {}
+    endless[1] = endless
+    for _, value in ipairs { print, coroutine.create(function() end), endless } do
+      local transaction, err = client.kyt:submit(parameters, { extra = { body = { odd = value } } })
+      assert.is_nil(transaction)
+      assert.same({ "invalid_argument", false }, { err.kind, err.sent })
+      err = select(2, client.kyt:forget({ odd = value }, { kind = "custom_score" }))
+      assert.equal("invalid_argument", err.kind)
+    end
+    assert.equal(0, #requests)
+    assert.same({}, kept_of(client))
+  end)
+
   it("sends nothing when the store fails", function()
     local client, requests = start(submitted)
     store.backend.apply = function()
