@@ -26,6 +26,8 @@ each_inside_nginx("spec/unit/runtime/tasks_spec.lua", {
   ["run refuses a task that yields by itself"] = "nginx resumes it",
   ["run refuses a wait that can never end"] = "nginx cannot know",
   ["makes waits block only until it returns"] = "no wait blocks",
+  ["in a function that a function of C calls a task's wait blocks"] = "no wait blocks",
+  ["in a pcall, a task that is started is a child"] = "nginx starts none inside a function of C",
   ["a failure that nobody awaits is reported once"] = "it is in nginx's log",
   ["the loop resumes tasks in step only"] = "nginx drives everything",
   ["the loop leaves work beyond its budget to the next step"] = "nginx drives everything",
