@@ -1,6 +1,7 @@
 -- The `riskscreen` command as a process: runs over files that end at any moment, real sandboxes, terminals.
 local cli = require "spec.support.cli"
 local commands = require "spec.support.page_commands"
+local lfs = require "lfs"
 local pages = require "spec.support.pages"
 local runs = require "spec.support.interrupted_runs"
 
@@ -462,6 +463,13 @@ describe("screen --file", function()
       local output = run(script)
       assert.matches("another run is using", output, 1, true)
       assert.matches("status 4\nalive", output, 1, true)
+    end)
+
+    it("names no other run where the state cannot be locked for another reason", function()
+      assert(lfs.mkdir(directory .. "/no.csv.state-run.lock"))
+      local output, status = run(("%s -o %s/no.csv"):format(line, directory))
+      assert.equal(3, status, output)
+      assert.matches("no.csv.state cannot be opened: ", output, 1, true)
     end)
 
     it("refuses to write over results, and says what to do", function()

@@ -233,6 +233,20 @@ describe_if("riskscreen queue", function()
       assert.equal(12, select(2, results "out.csv"))
     end)
 
+    it("are written, and dead letters listed, also where another program's input is no object", function()
+      for _, item in ipairs { "5", '"x"', "null", "[]" } do
+        server:command("FLUSHALL")
+        local line =
+          "XADD {riskscreen}:queue:default:%s * id m/%d item '%s' reason x outcome '{\"action\":\"unknown\"}'"
+        server:command(line:format("results", 1, item))
+        server:command(line:format("dead", 2, item))
+        assert.equal(0, (queue "results -o @foreign.csv"))
+        local status, text = queue "dead --csv"
+        assert.equal(0, status, text)
+        assert.matches("m/2,,,x", text, 1, true)
+      end
+    end)
+
     it("knows its rows again under names that CSV changes", function()
       for _, run in ipairs { "=march", "a, b", 'a "b"', "-1" } do
         local name = ("run %d.csv"):format(#run):gsub(" ", "")

@@ -165,7 +165,8 @@ end
 
 -- A result or a dead letter with the columns of its input.
 local function with_input(entry)
-  return tables.merge(tables.pick(entry.input or {}, { "address", "network", "fields" }), entry)
+  local input = type(entry.input) == "table" and entry.input or {} -- another program may have written it
+  return tables.merge(tables.pick(input, { "address", "network", "fields" }), entry)
 end
 
 local function run_dead(context)

@@ -53,16 +53,22 @@ local function commit(self, kept, changes)
   end
 end
 
-local function open(path, synchronous)
-  local opened, err = store.sqlite { path = path, synchronous = synchronous }
-  if not opened and err.kind == "unsupported" then
+-- What the store has returned. Its error ends the command.
+local function expect(path, value, err)
+  if err and err.kind == "unsupported" then
     error(err, 0)
-  elseif not opened then
+  elseif err and err.reason == "locked" then
+    status.misuse("another run is using %s: wait for its end, or end it (%s)", path, tostring(err))
+  elseif err then
     local is_misuse = err.reason == "newer" or err.reason == "foreign"
-    local message = ("the state %s cannot be opened: %s"):format(path, tostring(err))
-    status.fail(is_misuse and status.usage or status.unknown, message)
+    local code = is_misuse and status.usage or status.unknown
+    status.fail(code, "the state %s cannot be opened: %s", path, tostring(err))
   end
-  return opened
+  return value
+end
+
+local function open(path, synchronous)
+  return expect(path, store.sqlite { path = path, synchronous = synchronous })
 end
 
 local M = {}
@@ -81,12 +87,11 @@ function M.open(path)
     return self
   end
   self.quick = open(path, "normal")
-  local _, err = self.quick:lock "run"
-  if err then
+  local locked, err = self.quick:lock "run"
+  if not locked then
     self.quick:close()
-    local message = ("another run is using %s: wait for its end, or end it (%s)"):format(path, tostring(err))
-    status.misuse(message)
   end
+  expect(path, locked, err)
   self.durable = open(path, "full")
   local written = self.quick:space("run"):get "progress"
   self.progress = written and json.decode(written)
