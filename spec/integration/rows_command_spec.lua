@@ -328,18 +328,25 @@ describe("riskscreen list update", function()
   end)
 
   it("follows no redirect from https to http", function()
-    local output, asked, kept = temporary.path "ofac.rsl", {}, runtime.transport
-    function runtime.transport(settings) -- luacheck: ignore 122
-      asked[#asked + 1] = settings.base_url.origin
-      return function()
-        return { status = asked[2] and 200 or 302, headers = { location = server.url .. "/sdn.xml" }, body = ofac(10) }
+    local output, kept = temporary.path "ofac.rsl", runtime.transport
+    finally(function()
+      runtime.transport = kept -- luacheck: ignore 122
+    end)
+    for _, first in ipairs { "https://risk.example/sdn.xml", "HTTPS://Risk.example/sdn.xml", server.url .. "/first" } do
+      local asked = {}
+      function runtime.transport(settings) -- luacheck: ignore 122
+        local origin = settings.base_url.origin
+        asked[#asked + 1] = origin
+        local location = origin:find "^https:" and server.url .. "/sdn.xml" or "https://risk.example/sdn.xml"
+        return function()
+          return { status = asked[3] and 200 or 302, headers = { location = location }, body = ofac(10) }
+        end
       end
+      local status, _, err = update_from(first, output)
+      assert.equal(3, status)
+      assert.matches("redirects from https to http", err, 1, true)
+      assert.equal("https://risk.example", asked[#asked])
     end
-    local status, _, err = update_from("https://risk.example/sdn.xml", output)
-    runtime.transport = kept -- luacheck: ignore 122
-    assert.equal(3, status)
-    assert.matches("redirects from https to http", err, 1, true)
-    assert.same({ "https://risk.example" }, asked)
   end)
 
   it("leaves the old list where the service fails, sends too much, or leads elsewhere", function()

@@ -77,7 +77,7 @@ local function check_call(context, add)
   add("connection", "ok", ("answered in %.0f ms"):format((other.elapsed or 0) * 1000))
   if source then
     add("tls", "skipped", "the sandbox is in this process")
-  elseif context:setting("base_url"):find "^https:" then
+  elseif text.lower(context:setting "base_url"):find "^https:" then
     add("tls", "ok", "the certificate is trusted")
   else
     add("tls", "warning", "plain http to this machine", "use https for the service itself")

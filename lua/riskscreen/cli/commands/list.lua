@@ -103,7 +103,7 @@ end
 
 -- The answer to a request, after redirects; none leads from https to http.
 local function fetch(url, headers, settings)
-  local is_secure = url:find "^https:" ~= nil
+  local is_secure = false
   for redirections = 0, MAX_REDIRECTS do
     local base, target = split(url)
     if not base and redirections > 0 then
@@ -113,6 +113,7 @@ local function fetch(url, headers, settings)
     elseif is_secure and not base.origin:find "^https:" then
       status.fail(status.unknown, "the service redirects from https to http")
     end
+    is_secure = base.origin:find "^https:" ~= nil
     local given = { base_url = base, connect_timeout = CONNECT_TIMEOUT, concurrency = 1 }
     local send = runtime.transport(tables.merge(settings, given))
     local reply, failure = send { method = "GET", target = target, headers = headers, timeout = settings.timeout }
