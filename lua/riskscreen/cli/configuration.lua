@@ -205,9 +205,18 @@ local function lines_of(content)
   return (content:gsub("\r\n?", "\n"):gsub("\n+$", "") .. "\n"):gmatch "([^\n]*)\n"
 end
 
+-- The content of a profile or of a key file. A part of one would be another one.
+local function read_whole(path)
+  local content, problem = files.read(path, LONGEST_PROFILE + 1)
+  if content and #content > LONGEST_PROFILE then
+    return nil, ("%s: longer than %d bytes"):format(path, LONGEST_PROFILE)
+  end
+  return content, problem
+end
+
 -- Lines of "name = value"; a line that begins with "#" is a comment. A line may be a key that is out of place.
 local function read_profile(values, path)
-  local content, problem = files.read(path, LONGEST_PROFILE)
+  local content, problem = read_whole(path)
   local number = 0
   for line in lines_of(content or status.misuse("the profile cannot be read: " .. problem)) do
     number = number + 1
@@ -322,7 +331,7 @@ end
 ---@param path string
 ---@return string
 function M.read_secret(path)
-  local key, problem = files.read(path, LONGEST_PROFILE)
+  local key, problem = read_whole(path)
   key = key or status.misuse("the key file cannot be read: " .. problem:gsub("^.*: ", ""))
   return (key:gsub("\r?\n$", ""))
 end

@@ -227,6 +227,17 @@ describe("the configuration", function()
     assert.is_nil(io.open(home .. "/default.conf"))
   end)
 
+  it("refuses a profile and a key file of which it would read a part alone", function()
+    local long = ("#"):rep(1024 * 1024) .. "\nlists.deny = nowhere.rsl\n"
+    local status, _, err = run { "address", "check", KEY, "--profile", write("long.conf", long) }
+    assert.equal(4, status)
+    assert.matches("the profile cannot be read: .*longer than 1048576 bytes", err)
+    local key = "access_key_file=" .. write("long.key", long)
+    status, _, err = run { "usage", "--base-url", "http://127.0.0.1:1", "--set", key }
+    assert.equal(4, status)
+    assert.matches("the key file cannot be read: longer than 1048576 bytes", err, 1, true)
+  end)
+
   it("passes over the variables of Kubernetes and of other programs", function()
     local env = {}
     for _, name in ipairs {
