@@ -183,6 +183,21 @@ describe("riskscreen mcp", function()
     assert.matches("unknown option 'journal'", message, 1, true)
   end)
 
+  it("takes lists of texts alone, and goes on", function()
+    local arguments = { "--sandbox", "--journal", temporary.path "decisions.jsonl", "mcp" }
+    for _, name in ipairs { "include", "meta" } do
+      for _, value in ipairs { { 5 }, { {} }, { cjson.null }, { true }, { a = "b" }, "a=b", 5, cjson.null } do
+        local given = { [name] = value }
+        if name == "include" then
+          given.address, given.network = { HACK }, "eth"
+        end
+        local message, is_error = result(arguments, tool(name == "meta" and "journal_show" or "screen", given))
+        assert.is_true(is_error)
+        assert.matches(name, message, 1, true)
+      end
+    end
+  end)
+
   it("takes no path, no option of the command, and few addresses", function()
     for _, arguments in ipairs {
       { address = { "/etc/passwd" }, network = "eth" },

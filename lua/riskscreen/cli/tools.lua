@@ -62,6 +62,30 @@ local function is_list(option)
   return option.list or option.is_repeated or option.type == "table"
 end
 
+-- An option of a tool. The command line gives a list of texts alone, so the option's own check expects one.
+local function of_texts(option)
+  local check_list = option.check
+  return is_list(option)
+      and tables.merge(option, {
+        check = function(value)
+          local count = tables.sequence_length(value)
+          if not count or count > MOST_VALUES then
+            return nil, ("must be a list of at most %d texts"):format(MOST_VALUES)
+          end
+          for index, item in ipairs(value) do
+            if type(item) ~= "string" then
+              return nil, ("[%d] must be a string (got %s)"):format(index, text.kind(item))
+            end
+          end
+          if check_list then
+            return check_list(value)
+          end
+          return value
+        end,
+      })
+    or option
+end
+
 local types = { integer = "integer", number = "number", boolean = "boolean" }
 
 local function schema_of(option)
@@ -209,7 +233,10 @@ function M.new(context, commands, hide)
   for _, entry in ipairs(offered) do
     local command = by_name[entry.verb]
     if not entry.setting or context:setting(entry.setting) then
-      local fields = option_of.pick(command.options or {}, entry.options or {})
+      local fields = {}
+      for index, option in ipairs(option_of.pick(command.options or {}, entry.options or {})) do
+        fields[index] = of_texts(option)
+      end
       for index, argument in ipairs(command.arguments or {}) do
         local name, is_setting = argument.name, entry.setting and index == 1
         local field =
