@@ -74,6 +74,25 @@ describe("in a terminal, blacklist import", function()
   end)
 end)
 
+describe("in a terminal, a warning in a run", function()
+  it("stands on a line of its own", function()
+    local directory, remove = cli.directory()
+    local file = assert(io.open(directory .. "/a.csv", "w"))
+    file:write "address\n"
+    for number = 1, 1500 do
+      file:write(("0x%040x\n"):format(number))
+    end
+    file:close()
+    local list = directory .. "/deny.csv"
+    commands.run(("printf 'address\n0x%040x\n' >%s"):format(1, list))
+    local flags = ("--deny %s --set lists.interval=0.1 --rate 500"):format(list)
+    local line = "screen --file %s/a.csv -n eth --sandbox -o - %s >/dev/null & sleep 1; echo address >%s; wait"
+    local output = in_terminal(100, line:format(directory, flags, list))
+    remove()
+    assert.matches("\r\27%[Kriskscreen: the deny list", output)
+  end)
+end)
+
 describe("in a pipe", function()
   it("there are no colours, no progress and no cut cells", function()
     local line = ("XDG_CONFIG_HOME=/nonexistent %s screen %s -n eth | cat"):format(cli.command, ADDRESS)

@@ -29,6 +29,7 @@ local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 ---@field getenv fun(name: string): string|nil
 ---@field variables fun(): string[] the names of the environment's variables
 ---@field columns fun(stream: table): integer|nil the width of the terminal behind a stream
+---@field line? riskscreen.cli.ProgressLine that is drawn, and makes room for a line on stderr
 ---@field warn fun(message: string) a line on stderr
 ---@field notice fun(message: string) a line on stderr about the whole run, once
 
@@ -253,6 +254,7 @@ local function world_of(given)
     end,
   }, given)
   function world.warn(message)
+    local _ = world.line and world.line.clear()
     world.err:write("riskscreen: ", text.printable(message, 2000), "\n")
   end
   function world.notice(message)

@@ -12,7 +12,7 @@ local M = {}
 ---@field clear fun() removes the line
 ---@field width? integer of the terminal; nil where nothing is drawn: with --quiet, or if stderr is no terminal
 
----The line of a verb.
+---The line of a verb. What the command writes on stderr removes it.
 ---@param context riskscreen.cli.Context
 ---@return riskscreen.cli.ProgressLine
 function M.line(context)
@@ -22,7 +22,7 @@ function M.line(context)
     err:write("\r", content, "\27[K")
     err:flush()
   end
-  return {
+  context.world.line = {
     width = width,
     draw = function(content)
       if width then
@@ -37,6 +37,7 @@ function M.line(context)
       end
     end,
   }
+  return context.world.line
 end
 
 -- A duration for people: "1:02:03" or "0:42".

@@ -84,7 +84,6 @@ local function add_rows(context, queue, path, run)
     line.draw(text.grouped(counts.rows) .. " rows")
   end)
   input:close()
-  line.clear()
   so_far = totals or so_far
   bound()
   return totals, err

@@ -103,7 +103,6 @@ end
 function Run:report_invalid(line, problem)
   self.shown = self.shown + 1
   if self.shown <= MOST_SHOWN then
-    self.line.clear()
     self.context:warn(("line %d: %s"):format(line, problem))
   end
 end
@@ -286,7 +285,6 @@ end
 
 function Run:close()
   self.closed = true
-  self.line.clear()
   self.input:close()
   if self.state then
     self.state:close()
