@@ -71,10 +71,8 @@ function M.value(option, written)
     return written
   elseif option.list then
     local list = {}
-    for item in (written .. ","):gmatch "([^,]*)," do
-      if item ~= "" then
-        list[#list + 1] = item
-      end
+    for item in written:gmatch "[^,]+" do
+      list[#list + 1] = item
     end
     return list
   elseif (accepts(option, "number") or accepts(option, "integer")) and tonumber(written) then

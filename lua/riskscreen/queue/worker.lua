@@ -31,6 +31,8 @@ local DEAD_AFTER = 3600 -- seconds
 local ON_RESULT = "on_result(result): takes each result before its job is finished. It may get the result of an input "
   .. "twice, if a worker dies meanwhile; where it raises, the job is tried again."
 
+local REQUEST = "More options of each screening, such as include; of a transaction, meta."
+
 local M = {}
 
 ---@type riskscreen.Option[]
@@ -43,12 +45,7 @@ M.options = {
     end
     return value
   end, "Decides about transactions; by default the default policy. Addresses have the policy of the client."),
-  build.group(
-    "request",
-    screening.more,
-    "More options of each screening, such as include; of a transaction, meta.",
-    {}
-  ),
+  build.group("request", screening.more, REQUEST, {}),
   { name = "name", type = "string", doc = "Name of the worker in the group; by default one that nobody else has." },
   build.callback("on_result", ON_RESULT),
   build.notice("on_problem", "on_problem(err): a failure after which the worker goes on."),
