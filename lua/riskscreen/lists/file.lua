@@ -1,9 +1,9 @@
 -- One list file in use: it is loaded, searched, and loaded again when it has changed. Until a new file is complete and
 -- verified, the old content counts. csrc/lists/reader.c refuses a file that other users may write.
 local core = require "riskscreen.util.core"
+local digest = require "riskscreen.address.digest"
 local files = require "riskscreen.util.files"
 local index = require "riskscreen.lists.index"
-local random = require "riskscreen.util.random"
 local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -16,7 +16,7 @@ local SKEW = 60 -- seconds by which the machine that wrote a list may be ahead
 local ROWS = 200 -- entries that are read before other work runs
 local MAX_INVALID = 1000 -- rows that are no entries
 local RETRY = 10 -- looks between two attempts to load a file that failed: the reason may have passed
-local LATEST = "riskscreen:latest_list:" -- keys in a dict of nginx: the entries of a list, and a token
+local LATEST = "riskscreen:latest_list:" -- keys in a dict of nginx: the entries of a list, and its identity
 
 local M = {}
 
@@ -29,7 +29,7 @@ local M = {}
 ---@field identity string of the file that is loaded, or was tried last
 ---@field fault? string why the last file was not loaded
 ---@field max_shrink number
----@field private dict? table an ngx.shared dict: it has the record of the list that some worker has loaded last
+---@field private dict? table an ngx.shared dict: it has the record of the list that was loaded last
 ---@field private record? string of this list, in the dict
 local File = {}
 File.__index = File
@@ -182,7 +182,7 @@ function File:refresh(pause)
   -- The core's list is not closed here: a search of another task may be under way. It is collected.
   self.list, self.facts, self.fault = list, facts, nil
   if self.dict then
-    self.record = ("%d %s"):format(facts.entries, random.token())
+    self.record = ("%d %s"):format(facts.entries, text.hex(digest.sha256(identity)))
     self.dict:set(LATEST .. self.path, self.record)
   end
   facts.built_at = facts.built_at or type(changed_at) == "number" and changed_at or nil
