@@ -1,7 +1,7 @@
--- Proves claims about policies, and finds the evidence about which two policies differ. The raw values of each part of
--- the evidence are put into classes that no condition tells apart. Then the rules are tried in their order: an element
--- stands for all evidence that has led to the same outcomes, and a rule splits it. Elements that no later rule tells
--- apart are merged. docs/policy-proofs.md says why that is enough.
+-- Proves claims about policies, and finds the evidence about which two policies differ. The parts of the evidence are
+-- made known one after the other. Each value of a part leaves less of the rules: a condition that fails takes its rule
+-- away, and one that holds is settled. Evidence that leaves the same of the rules is one element from there on.
+-- docs/policy-proofs.md says why that is enough.
 
 local candidates = require "riskscreen.policy.candidates"
 local claims = require "riskscreen.policy.claim"
@@ -10,8 +10,7 @@ local evaluate = require "riskscreen.policy.evaluate"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local MOST_STEPS = 1000000 -- elements that a rule is tried for
-local MERGED_EVERY = 8 -- rules; elements that a rule has changed are merged at once
+local MOST_STEPS = 1000000 -- elements that get a value of a part
 local MOST_TRIES = 20 -- elements whose evidence is tried as a counterexample
 -- The outcomes of a condition. An undetermined one has the action that its failure leads to. Of several conditions of a
 -- rule the largest one counts.
@@ -65,50 +64,78 @@ local KINDS = {
 
 local M = {}
 
--- The rules of all tracks in the order in which they are tried. Those of the tracks alternate, so that rules that read
--- the same parts are near to each other.
-local function rounds_of(space)
-  local rounds = {}
-  for number, track in ipairs(space.tracks) do
-    for place, rule in ipairs(track.rules) do
-      local is_last = place == #track.rules
-      rounds[#rounds + 1] = { track = track, number = number, rule = rule, place = place, is_last = is_last, uses = {} }
-    end
-  end
-  table.sort(rounds, function(one, other)
-    return one.place < other.place or one.place == other.place and one.number < other.number
-  end)
-  return rounds
+-- The rest of a rule: the worst outcome of its known conditions, and the conditions that are not known yet.
+local function new_entry(rule, label, state, atoms)
+  local key = ("%s %d %s"):format(label, state, table.concat(tables.pluck(atoms, "id"), ","))
+  return { rule = rule, label = label, state = state, atoms = atoms, key = key }
 end
 
--- The conditions of each rule, and those that read each part. A condition reads its part, or the parent of one that is
--- not filled in.
-local function index_uses(space)
-  space.rounds, space.uses, space.numbers = rounds_of(space), {}, {}
-  for index in ipairs(space.parts) do
-    space.uses[index], space.numbers[index] = {}, { count = 0 }
+-- The rest of a track's rules: the effects of undetermined rules by their action, then the entries of the other rules.
+-- Equal rests are one residual.
+local function residual_of(space, pending, entries)
+  local key = { tostring(pending.allow), tostring(pending.review), tostring(pending.block) }
+  key = table.concat(tables.concat(key, tables.pluck(entries, "key")), "|")
+  if not space.residuals[key] then
+    local first = entries[1]
+    local is_known = not first or first.state == HOLDS and not first.atoms[1]
+    space.residuals[key] = { pending = pending, entries = entries, is_known = is_known, key = key }
   end
-  for number, round in ipairs(space.rounds) do
-    for place, entry in ipairs(round.rule.conditions) do
-      local index, child = round.track.places[entry.condition.name], nil
-      local use = { track = round.track, rule = round.rule, entry = entry, place = index, number = number }
-      round.uses[place] = use
+  return space.residuals[key]
+end
+
+-- Gives a track its rules as entries. Conditions of the same meaning are one atom. It belongs to the part that it reads
+-- and to the parents of that part, which have the outcome where they do not fill it in.
+local function add_atoms(space, track)
+  local known, entries = {}, {}
+  for place, rule in ipairs(track.rules) do
+    local atoms = {}
+    for number, entry in ipairs(rule.conditions) do
+      local name = entry.condition.name
+      local key = tables.fingerprint { name, tostring(rule.not_offered), entry.wanted }
+      local index, child = not known[key] and track.places[name], nil
+      space.atoms = space.atoms + 1
+      known[key] = known[key] or { id = space.atoms, track = track, entry = entry, not_offered = rule.not_offered }
+      atoms[number] = known[key]
       while index do
-        table.insert(space.uses[index], { use = use, child = child })
+        table.insert(space.parts[index].atoms, { atom = known[key], child = child })
         child, index = space.parts[index], space.parts[index].parent
       end
     end
+    local label = space.keeps_rules and place or rule.action .. tostring(rule.handles_unrecognised)
+    entries[#entries + 1] = not rule.errors and new_entry(rule, label, HOLDS, atoms) or nil
   end
+  return residual_of(space, {}, entries)
 end
 
--- What a claim says about fields. It is about the first risk of a list alone, or the first strategy.
-local function fields_of(claim, part)
-  return (part.slot or 1) == 1 and claim.is or NONE
+local function is_noted(part, track)
+  return track.policy > 0 and part.notes and part.notes[track.kind] and (part.slot or track.slot) == track.slot
 end
 
-local function is_wanted(part, claim, candidate)
-  for field, kind in pairs(fields_of(claim, part)) do
-    local own = candidate.kinds[field] or candidate.kinds.any
+-- The element of all evidence, before a part is known.
+local function prepare(space, claim)
+  space.residuals, space.known, space.deciding, space.atoms, space.steps = {}, {}, {}, 0, 0
+  local first = { chosen = {}, keys = {}, notes = {}, open = {}, actions = {}, reasons = {}, count = 1, weight = 0 }
+  first.has_failed = not claim.failed
+  for index, part in ipairs(space.parts) do
+    part.atoms, part.classes, part.groups = {}, {}, {}
+    if part.parent then
+      space.parts[part.parent].last_child = index
+    end
+  end
+  for number, track in ipairs(space.tracks) do
+    first.open[number], track.noted = add_atoms(space, track), 0
+    for index, part in ipairs(space.parts) do
+      track.noted = is_noted(part, track) and index or track.noted
+    end
+  end
+  return first
+end
+
+-- Whether a claim is about a candidate. What it says about fields is about the first risk of a list alone, or the first
+-- strategy.
+local function is_wanted(part, claim, kinds)
+  for field, kind in pairs((part.slot or 1) == 1 and claim.is or NONE) do
+    local own = kinds[field] or kinds.any
     if part.fields[field] and own ~= kind and not (KINDS[kind] and KINDS[kind][own]) then
       return false
     end
@@ -117,7 +144,7 @@ local function is_wanted(part, claim, candidate)
 end
 
 local function is_wanted_failure(claim, lookup, failure)
-  local wanted = claim.failed or NONE
+  local wanted = claim.failed
   return failure ~= nil
     and (not wanted.lookups or wanted.lookups[lookup] == true)
     and (not wanted.kinds or wanted.kinds[failure.kind] == true)
@@ -128,10 +155,10 @@ local function action_of(track, case, failure)
   return handled and handled.action or "unknown"
 end
 
-local function outcome_of(use, case)
-  local holds = evaluate.condition(use.entry, case, use.rule.not_offered)
+local function outcome_of(atom, case)
+  local holds = evaluate.condition(atom.entry, case, atom.not_offered)
   if holds == nil then
-    return UNDETERMINED[action_of(use.track, case, case.failures[use.entry.lookup])]
+    return UNDETERMINED[action_of(atom.track, case, case.failures[atom.entry.lookup])]
   end
   return holds and HOLDS or FAILS
 end
@@ -147,181 +174,98 @@ local function note_of(track, case, err)
     or "known"
 end
 
--- What one candidate leads to, as a class of its own; and the key of the classes that lead to the same.
-local function class_of(space, claim, index, candidate, chosen)
-  local part, cases = space.parts[index], {}
-  local class = { candidate = candidate, weight = candidate.weight, count = 1, outcomes = {}, notes = {} }
-  local evidence = candidates.evidence(tables.merge(chosen, { [index] = candidate }))
-  local key, group = {}, { tostring(candidate.form) }
-  local function case_of(track)
-    cases[track] = cases[track] or { track.case_of(evidence) }
-    return cases[track][1], cases[track][2]
-  end
-  for place, track in ipairs(part.notes and space.tracks or NONE) do
-    local is_about = track.policy > 0 and part.notes[track.kind] and (not part.slot or part.slot == track.slot)
-    class.notes[place] = is_about and note_of(track, case_of(track)) or nil
-    group[#group + 1] = class.notes[place]
-  end
-  for _, reader in ipairs(space.uses[index]) do
-    if not (reader.child and reader.child.forms[candidate.form]) then
-      local case = case_of(reader.use.track)
-      local outcome = case and outcome_of(reader.use, case) or FAILS
-      class.outcomes[reader.use], key[#key + 1] = outcome, outcome
-    end
-  end
-  class.has_failed = false
-  for _, track in ipairs(claim.failed and part.lookup and space.tracks or NONE) do
-    local case = case_of(track)
+-- What a candidate leads to: the outcomes of atoms, notes about tracks, and whether a lookup has failed as wanted.
+local function class_of(space, claim, part, candidate, evidence)
+  local class, cases =
+    { candidate = candidate, weight = candidate.weight, outcomes = {}, notes = {}, has_failed = false }, {}
+  for number, track in ipairs(space.tracks) do
+    local case, err = track.case_of(evidence)
     local failure = case and case.failures[part.lookup]
-    class.has_failed = class.has_failed or is_wanted_failure(claim, part.lookup, failure or nil)
+    cases[track] = case
+    class.notes[number] = is_noted(part, track) and note_of(track, case, err) or nil
+    class.has_failed = class.has_failed or claim.failed ~= nil and is_wanted_failure(claim, part.lookup, failure)
   end
-  class.group = table.concat(group, " ") .. tostring(class.has_failed)
-  return class, table.concat(key) .. class.group
-end
-
--- A class gets a number for what is left of its outcomes behind each rule: classes with the same one are not told apart
--- any more, whatever the form of the parent.
-local function add_rests(space, index, class)
-  local uses, numbers, rest, place = space.uses[index], space.numbers[index], 0, #space.uses[index]
-  class.rests = {}
-  for number = #space.rounds, 0, -1 do
-    while place > 0 and uses[place].use.number > number do
-      local key = rest .. ":" .. tostring(class.outcomes[uses[place].use])
-      numbers.count = numbers[key] and numbers.count or numbers.count + 1
-      numbers[key] = numbers[key] or numbers.count
-      rest, place = numbers[key], place - 1
-    end
-    class.rests[number] = rest
-  end
-end
-
--- What is left of the outcomes of a set's classes behind a rule; false where it is not the same.
-local function rest_of(set, number)
-  if set.rests[number] == nil then
-    set.rests[number] = set[1].rests[number]
-    for _, class in ipairs(set) do
-      set.rests[number] = class.rests[number] == set.rests[number] and set.rests[number]
+  for _, one in ipairs(part.atoms) do
+    if not (one.child and one.child.forms[candidate.form]) then
+      local case = cases[one.atom.track]
+      class.outcomes[one.atom] = case and outcome_of(one.atom, case) or FAILS
     end
   end
-  return set.rests[number]
-end
-
-local function sealed(set)
-  local names = {}
-  set.size, set.splits, set.rests = 0, {}, {}
-  for place, class in ipairs(set) do
-    names[place], set.size = class.rests[0], set.size + class.count
+  local notes = tables.pluck(space.tracks, "kind")
+  for number in ipairs(notes) do
+    notes[number] = tostring(class.notes[number])
   end
-  set.key = table.concat(names, ",")
-  return set
+  class.key = ("%s %s %s"):format(tostring(candidate.form), tostring(class.has_failed), table.concat(notes, " "))
+  return class
 end
 
--- The values of a part as sets of classes, the plainest first. In a set all have the same form and the same notes.
-local function groups_of(space, claim, index, chosen)
-  local classes, places, groups, by_name = {}, {}, {}, {}
-  for _, candidate in ipairs(space.parts[index].list) do
-    if is_wanted(space.parts[index], claim, candidate) then
-      local class, key = class_of(space, claim, index, candidate, chosen)
-      local known = classes[places[key]]
-      if known then
-        known.count = known.count + 1
-      else
-        classes[#classes + 1], places[key], class.number = class, #classes + 1, #classes + 1
-      end
-      if known and class.weight < known.weight then
-        known.candidate, known.weight = candidate, class.weight
+-- The candidates of a part that a claim is about, as classes.
+local function classes_of(space, claim, index, element)
+  local part, classes = space.parts[index], {}
+  for _, candidate in ipairs(part.list) do
+    if is_wanted(part, claim, candidate.kinds) then
+      local evidence = candidates.evidence(tables.merge(element.chosen, { [index] = candidate }))
+      classes[#classes + 1] = class_of(space, claim, part, candidate, evidence)
+    end
+  end
+  return classes
+end
+
+-- The atoms of a part on which an element still depends.
+local function open_atoms(part, element)
+  local open, atoms = {}, {}
+  for _, residual in pairs(element.open) do
+    for _, entry in ipairs(residual.entries) do
+      for _, atom in ipairs(entry.atoms) do
+        open[atom] = true
       end
     end
   end
-  table.sort(classes, function(one, other)
-    return one.weight < other.weight or one.weight == other.weight and one.number < other.number
-  end)
-  for _, class in ipairs(classes) do
-    add_rests(space, index, class)
-    if not by_name[class.group] then
-      by_name[class.group], groups[#groups + 1] = {}, class.group
-    end
-    table.insert(by_name[class.group], class)
+  for _, one in ipairs(part.atoms) do
+    atoms[#atoms + 1] = open[one.atom] and one.atom or nil
   end
-  for place, name in ipairs(groups) do
-    groups[place] = sealed(by_name[name])
-  end
-  return groups
-end
-
-local function plainest(sets)
-  local chosen = {}
-  for index, set in pairs(sets) do
-    chosen[index] = set[1].candidate
-  end
-  return chosen
-end
-
--- An element of all evidence that has a value of a set.
-local function filled(element, index, set)
-  local after = tables.merge(element, { sets = tables.merge(element.sets, { [index] = set }) })
-  after.read, after.notes = {}, tables.merge(element.notes, set[1].notes)
-  after.has_failed = element.has_failed or set[1].has_failed
-  return after
+  return atoms
 end
 
 -- The kind of all fields of a part that is not filled in, if what has it in its place is wrong as a whole.
 local function whole_kind(space, element, part)
   local index = part.parent
-  while not element.sets[index] do
+  while not element.chosen[index] do
     index = space.parts[index].parent
   end
-  return element.sets[index][1].candidate.kinds.any
+  return { any = element.chosen[index].kinds.any }
 end
 
--- All evidence that a claim may be about, before a rule is tried: an element for each combination of forms and notes.
-local function first_elements(space, claim)
-  local first = { sets = {}, read = {}, notes = {}, open = {}, actions = {}, reasons = {}, count = 1 }
-  first.has_failed = not claim.failed
-  for number in ipairs(space.tracks) do
-    first.open[number] = {}
+-- The values of a part as groups that no open atom tells apart, each with its plainest candidate. Where the part is not
+-- filled in there is one group without a candidate.
+local function groups_of(space, claim, index, element)
+  local part, parent = space.parts[index], element.chosen[space.parts[index].parent]
+  if part.parent and not (parent and part.forms[parent.form]) then
+    local is_about = is_wanted(part, claim, whole_kind(space, element, part))
+    return { is_about and { outcomes = {}, notes = {}, after = {}, count = 1, weight = 0 } or nil }
   end
-  local elements = { first }
-  for index, part in ipairs(space.parts) do
-    local after, groups = {}, {}
-    for _, element in ipairs(elements) do
-      local parent = element.sets[part.parent]
-      local form, name = parent and parent[1].candidate.form, parent and parent[1].group or ""
-      if not part.parent or form and part.forms[form] then
-        groups[name] = groups[name] or groups_of(space, claim, index, plainest(element.sets))
-        for _, set in ipairs(groups[name]) do
-          after[#after + 1] = filled(element, index, set)
-        end
-      elseif is_wanted(part, claim, { kinds = { any = whole_kind(space, element, part) } }) then
-        after[#after + 1] = element
-      end
+  local parent_key, atoms = element.keys[part.parent] or "", open_atoms(part, element)
+  local name = parent_key .. " " .. table.concat(tables.pluck(atoms, "id"), ",")
+  if part.groups[name] then
+    return part.groups[name]
+  end
+  part.classes[parent_key] = part.classes[parent_key] or classes_of(space, claim, index, element)
+  local groups, places = {}, {}
+  for _, class in ipairs(part.classes[parent_key]) do
+    local key = { class.key }
+    for place, atom in ipairs(atoms) do
+      key[place + 1] = tostring(class.outcomes[atom])
     end
-    elements = after
-  end
-  return elements
-end
-
--- Sets aside the parts whose values the rules behind a number do not tell apart.
-local function set_aside(element, number)
-  local sets, read = {}, tables.copy(element.read)
-  for index, set in pairs(element.sets) do
-    if rest_of(set, number) then
-      element.count, read[index] = element.count * set.size, set
-    else
-      sets[index] = set
+    key = table.concat(key, " ")
+    local place = places[key] or #groups + 1
+    local known = groups[place]
+    if not known or class.weight < known.weight then
+      groups[place] = tables.merge(class, { after = {} })
     end
+    groups[place].count, places[key] = known and known.count + 1 or 1, place
   end
-  element.sets, element.read = sets, read
-end
-
-local function weight_of(element)
-  local weight = 0
-  for _, sets in ipairs { element.sets, element.read } do
-    for _, set in pairs(sets) do
-      weight = weight + set[1].weight
-    end
-  end
-  return weight
+  part.groups[name] = groups
+  return groups
 end
 
 -- The undetermined rules before a match: the worst action that those of an action lead to. One that blocks counts
@@ -337,139 +281,94 @@ local function with_pending(pending, action, state)
   return after
 end
 
--- All that the action of a track's case depends on, besides the rule that matches.
-local function state_of(element, number)
-  local pending = element.open[number]
-  return pending
-    and ("%s %s %s %s"):format(
-      tostring(element.notes[number]),
-      tostring(pending.allow),
-      tostring(pending.review),
-      tostring(pending.block)
-    )
+-- The residual behind a group of values. Behind a rule that matches no other one counts.
+local function residual_after(space, residual, group)
+  if not group.after[residual] then
+    local pending, entries = residual.pending, {}
+    for _, entry in ipairs(residual.entries) do
+      local state, atoms = entry.state, {}
+      for _, atom in ipairs(entry.atoms) do
+        local outcome = group.outcomes[atom]
+        state, atoms[#atoms + 1] = math.max(state, outcome or HOLDS), not outcome and atom or nil
+      end
+      if state < FAILS and state > HOLDS and not atoms[1] and not entries[1] then
+        pending = with_pending(pending, entry.rule.action, state)
+      elseif state < FAILS then
+        local is_same = #atoms == #entry.atoms
+        entries[#entries + 1] = is_same and entry or new_entry(entry.rule, entry.label, state, atoms)
+      end
+      if state == HOLDS and not atoms[1] then
+        break
+      end
+    end
+    group.after[residual] = residual_of(space, pending, entries)
+  end
+  return group.after[residual]
 end
 
--- Adds an element to a list, or merges it with the one from which no rule behind a number tells it apart. The plainer
--- one stays.
-local function merge_into(list, space, element, number)
-  set_aside(element, number)
-  local key = {}
-  for index in ipairs(space.parts) do
-    local set = element.read[index]
-    key[index] = set and rest_of(set, number) or element.sets[index] and element.sets[index].key or "-"
-  end
-  for place, track in ipairs(space.tracks) do
-    local reason = space.keeps_rules and element.reasons[track.policy]
-    key[#key + 1] = state_of(element, place) or "-"
-    key[#key + 1] = tostring(element.actions[track.policy]) .. tostring(reason and reason.rule)
-  end
-  key, element.weight = table.concat(key, "|"), weight_of(element)
-  local place = list[key] or #list + 1
-  local kept = list[place]
-  list[key] = place
-  if kept then
-    element.count = element.count + kept.count
-  end
-  if not kept or element.weight < kept.weight then
-    list[place] = element
-  else
-    kept.count = element.count
-  end
-end
-
--- Calls a function with each outcome of a condition, and the part of an element that has it.
-local function split(space, element, use, visit)
-  local index = use.place
-  while not (element.sets[index] or element.read[index]) do
-    index = space.parts[index].parent
-  end
-  local set = element.sets[index]
-  if not set then
-    return visit(element.read[index][1].outcomes[use], element)
-  end
-  local splits = set.splits[use]
-  if not splits then
-    splits = {}
-    for _, class in ipairs(set) do
-      local outcome = class.outcomes[use]
-      splits[outcome] = splits[outcome] or {}
-      table.insert(splits[outcome], class)
-    end
-    for outcome, some in pairs(splits) do
-      splits[outcome] = #some == #set and set or sealed(some)
-    end
-    set.splits[use] = splits
-  end
-  for outcome = HOLDS, FAILS do
-    local some = splits[outcome]
-    if some == set then
-      visit(outcome, element)
-    elseif some then
-      local part = tables.merge(element, { sets = tables.merge(element.sets, { [index] = some }) })
-      visit(outcome, part)
-    end
-  end
-end
-
--- Decides the case of a track, by the rule that matches or without one. The worst action of a policy's cases counts.
-local function decide(space, round, element, is_match)
-  local track, number = round.track, round.number
-  local name = is_match
-    and (space.keeps_rules and round.place or round.rule.action .. tostring(round.rule.handles_unrecognised))
-  local key = ("%d %s %s"):format(number, tostring(name), state_of(element, number))
+-- Decides the case of a track whose rules are known. The worst action of a policy's cases counts.
+local function decide(space, element, number)
+  local track, residual = space.tracks[number], element.open[number]
+  local key = ("%d %s %s"):format(number, tostring(element.notes[number]), residual.key)
   local reason = space.known[key]
   if reason == nil then
-    local case, err = track.case_of(candidates.evidence(plainest(tables.merge(element.sets, element.read))))
+    local case, err = track.case_of(candidates.evidence(element.chosen))
     reason = case and evaluate.case(err and track.all_rules or track.rules, case, err) or false
     space.known[key] = reason
     space.deciding[reason and reason.rule or false] = true
   end
   local action, old = reason and reason.action or "allow", element.actions[track.policy]
-  local after = tables.merge(element, { open = tables.copy(element.open) })
-  after.open[number] = nil
+  element.open[number] = nil
   if not old or action ~= old and decision.worst(action, old) == action then
-    after.actions = tables.merge(element.actions, { [track.policy] = action })
-    after.reasons = tables.merge(element.reasons, { [track.policy] = reason })
+    element.actions[track.policy], element.reasons[track.policy] = action, reason
+  end
+end
+
+-- An element whose evidence has a value of a group; nil if a claim is not about it.
+local function filled(space, element, index, group)
+  local after = tables.merge(element, {
+    chosen = tables.merge(element.chosen, { [index] = group.candidate }),
+    keys = tables.merge(element.keys, { [index] = group.key }),
+    notes = tables.merge(element.notes, group.notes),
+    open = {},
+    actions = tables.copy(element.actions),
+    reasons = tables.copy(element.reasons),
+    count = element.count * group.count,
+    weight = element.weight + group.weight,
+    has_failed = element.has_failed or group.has_failed,
+  })
+  for number, track in ipairs(space.tracks) do
+    local residual = element.open[number] and residual_after(space, element.open[number], group)
+    after.open[number] = residual
+    local is_decided = residual and index >= track.noted and (residual.is_known or after.notes[number] == "none")
+    if is_decided and track.policy == 0 and not residual.entries[1] then
+      return nil
+    elseif is_decided then
+      decide(space, after, number)
+    end
   end
   return after
 end
 
--- Tries a rule for an element, and visits each part of it that leads to something else.
-local function try_rule(space, round, element, visit)
-  local number, states = round.number, { { element, HOLDS } }
-  local function leave(part)
-    if not round.is_last then
-      visit(part)
-    elseif round.track.policy > 0 then
-      visit(decide(space, round, part, false))
-    end
+-- Adds an element to a list, or merges it with one that leads to the same. The plainer one stays.
+local function merge_into(list, space, element, index)
+  local key = { tostring(element.has_failed) }
+  for place, part in ipairs(space.parts) do
+    key[place + 1] = (part.last_child or 0) > index and element.keys[place] or "-"
   end
-  if round.rule.errors then
-    return leave(element)
+  for number, track in ipairs(space.tracks) do
+    local residual, reason = element.open[number], space.keeps_rules and element.reasons[track.policy]
+    key[#key + 1] = residual and residual.key .. tostring(element.notes[number]) or "-"
+    key[#key + 1] = tostring(element.actions[track.policy]) .. tostring(reason and reason.rule)
   end
-  for _, use in ipairs(round.uses) do
-    local after = {}
-    for _, one in ipairs(states) do
-      split(space, one[1], use, function(outcome, part)
-        if outcome == FAILS then
-          leave(part)
-        else
-          after[#after + 1] = { part, math.max(one[2], outcome) }
-        end
-      end)
-    end
-    states = after
+  key = table.concat(key, " ")
+  local place = list[key] or #list + 1
+  local kept = list[place]
+  local count = element.count + (kept and kept.count or 0)
+  if not kept or element.weight < kept.weight then
+    list[key], list[place] = place, element
   end
-  for _, one in ipairs(states) do
-    local part, state = one[1], one[2]
-    state = part.notes[number] == "may" and UNDETERMINED.unknown or state
-    if state == HOLDS then
-      visit(decide(space, round, part, true))
-    else
-      local pending = with_pending(part.open[number], round.rule.action, state)
-      leave(tables.merge(part, { open = tables.merge(part.open, { [number] = pending }) }))
-    end
-  end
+  list[place].count = count
 end
 
 ---All evidence that the rules of the tracks tell apart and that a claim is about; nil if there is too much of it.
@@ -481,43 +380,25 @@ function M.enumerate(space, claim)
   if not space then
     return nil, 0
   end
-  index_uses(space)
-  space.steps, space.known, space.deciding = 0, {}, {}
-  local elements, finished, current = {}, {}, nil
-  for _, element in ipairs(first_elements(space, claim)) do
-    elements[#elements + 1] = element.has_failed and element or nil
-  end
-  for number, round in ipairs(space.rounds) do
+  local elements, finished = { prepare(space, claim) }, {}
+  for index in ipairs(space.parts) do
     local after = {}
-    local function visit(element)
-      space.steps = space.steps + 1
-      if element == current and round.place % MERGED_EVERY > 0 then
-        after[#after + 1] = element
-      elseif next(element.open) then
-        merge_into(after, space, element, number)
-      else
-        merge_into(finished, space, element, #space.rounds)
-      end
-    end
-    for _, element in ipairs(space.steps > MOST_STEPS and NONE or elements) do
-      current = element
-      local is_open, is_neutral = element.open[round.number], element.notes[round.number] == "none"
-      if is_open and is_neutral then
-        visit(decide(space, round, element, false))
-      elseif is_open then
-        try_rule(space, round, element, visit)
-      else
-        visit(element)
+    for _, element in ipairs(elements) do
+      for _, group in ipairs(space.steps < MOST_STEPS and groups_of(space, claim, index, element) or NONE) do
+        local made = filled(space, element, index, group)
+        space.steps = space.steps + 1
+        local _ = made and merge_into(after, space, made, index)
       end
     end
     elements = after
-    if space.steps > MOST_STEPS then
-      return nil, space.steps
-    end
   end
-  for _, element in ipairs(finished) do
-    local evidence = candidates.evidence(plainest(element.read))
+  if space.steps >= MOST_STEPS then
+    return nil, space.steps
+  end
+  for _, element in ipairs(elements) do
+    local evidence = candidates.evidence(element.chosen)
     element.evidence = space.finish and space.finish(evidence) or evidence
+    finished[#finished + 1] = element.has_failed and element or nil
   end
   table.sort(finished, function(one, other)
     return one.weight < other.weight

@@ -11,7 +11,6 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local ROOT = 1 -- the part with the status, the largest score, and the directions and scores of the strategies
-local NOTHING = { errors = {}, conditions = {}, lookups = {} } -- a rule that matches nothing
 local KINDS = { "transaction", "strategy", "detail" }
 
 local M = {}
@@ -241,7 +240,7 @@ function M.space(read, risk_case, policies, claim, slots)
   end
   local function add_track(number, policy, kind, slot, rules, all_rules)
     local track = { policy = number, slot = slot, kind = kind, places = places[kind][slot] }
-    track.rules, track.all_rules = rules[1] and rules or { NOTHING }, all_rules
+    track.rules, track.all_rules = rules, all_rules
     function track.case_of(evidence)
       evidence = finish(evidence, kind == "transaction" and 0 or slot)
       local err = evidence.errors and evidence.errors.risk

@@ -142,8 +142,8 @@ describe("a proof over a few raw values", function()
     candidates.parts = parts_of
   end)
 
-  -- Lets proofs try a few values of each part, drawn at random. Returns the parts that they ask for.
-  local function thin_out(random)
+  -- Lets proofs try a few values of each part, drawn at random. Returns the parts that they ask for, one risk first.
+  local function thin_out(random, most)
     local asked = {}
     candidates.parts = function(...)
       local parts = parts_of(...)
@@ -154,11 +154,11 @@ describe("a proof over a few raw values", function()
           part.list[index] = is_list and tables.merge(candidate, { value = { opponents = value.opponents } })
             or candidate
         end
-        while #part.list > 5 do
+        while #part.list > most do
           table.remove(part.list, random.integer(#part.list))
         end
       end
-      asked.parts = parts
+      asked[#asked + 1] = parts
       return parts
     end
     return asked
@@ -180,26 +180,53 @@ describe("a proof over a few raw values", function()
     end
   end
 
+  local function options_without_shares(cases)
+    local options = cases.options()
+    for _, rule in ipairs(options.rules or {}) do
+      if rule.counterparty then
+        rule.counterparty.share = nil -- outcomes stand for amounts: they are no evidence
+      end
+    end
+    return options
+  end
+
   it("agrees with every combination of them", function()
     local random = randoms.new(randoms.SEED)
     local cases = cases_of(random)
     for _ = 1, randoms.rounds(30) do
-      local options = cases.options()
-      for _, rule in ipairs(options.rules or {}) do
-        if rule.counterparty then
-          rule.counterparty.share = nil -- outcomes stand for amounts: they are no evidence
-        end
-      end
-      local policy, asked = cases.new(options), thin_out(random)
+      local options = options_without_shares(cases)
+      local policy, asked = cases.new(options), thin_out(random, 5)
       for least = 2, #ACTIONS do
         local proof, count, mildest = policy:prove { at_least = ACTIONS[least] }, 0, #ACTIONS
-        each_evidence(policy, asked.parts, 1, {}, function(evidence)
+        each_evidence(policy, asked[#asked], 1, {}, function(evidence)
           local action = policy:decide(evidence).action
           count, mildest = count + 1, math.min(mildest, RANK[action])
         end)
         local shown = cases.show(options) .. " " .. ACTIONS[least]
         assert.equal(count, proof.cases, shown)
         assert.equal(mildest >= least, proof.holds, shown)
+      end
+    end
+  end)
+
+  it("agrees with every combination of one risk and of two", function()
+    local random = randoms.new(randoms.SEED)
+    local cases = cases_of(random)
+    for _ = 1, randoms.rounds(30) do
+      local options = options_without_shares(cases)
+      local policy = cases.new(options)
+      for _, action in ipairs(ACTIONS) do
+        candidates.parts = parts_of
+        local asked, count, is_taken = thin_out(random, 2), 0, false
+        local proof = policy:prove { never = action }
+        for _, parts in ipairs(asked) do
+          each_evidence(policy, parts, 1, {}, function(evidence)
+            count, is_taken = count + 1, is_taken or policy:decide(evidence).action == action
+          end)
+        end
+        local shown = cases.show(options) .. " " .. action
+        assert.equal(count, proof.cases, shown)
+        assert.equal(not is_taken, proof.holds, shown)
       end
     end
   end)
