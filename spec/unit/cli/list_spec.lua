@@ -78,6 +78,18 @@ describe("riskscreen list", function()
     assert.same({ "ours.csv" }, directory:names())
   end)
 
+  it("never has that status where the old list stays for another reason", function()
+    directory:write("ours.csv", ("address\n%s\n%s\n%s\n"):format(address(1), address(2), address(3)))
+    assert.equal(0, (run { "list", "build", input, "--output", output }))
+    directory:write("ours.csv", ("address\nabc\n%s\n"):format(address(1)))
+    local status, _, err = run { "list", "build", input, "--output", output }
+    assert.equal(4, status)
+    assert.matches("is not written", err, 1, true)
+    status, _, err = run { "list", "build", input, "--output", "/proc/deny.rsl" }
+    assert.equal(3, status)
+    assert.matches("is not written", err, 1, true)
+  end)
+
   it("shows no date for a time that no calendar has", function()
     run { "list", "build", input, "-o", output }
     local built = directory:read "deny.rsl"

@@ -62,8 +62,9 @@ local function build_list(context, settings, failed)
     warn_of(context, report or err.report)
   end
   if not report then
-    failed = err.kind == "storage" and status.unknown or failed
-    status.fail(err.report and err.report.invalid > 0 and status.invalid_rows or failed, err.message)
+    -- Otherwise 5 says that the list is written.
+    local is_strict = settings.strict and err.report and err.report.invalid > 0
+    status.fail(err.kind == "storage" and status.unknown or is_strict and status.invalid_rows or failed, err.message)
   end
   local record = tables.pick(report, report_columns)
   record.file, record.bytes = settings.output, report.size
