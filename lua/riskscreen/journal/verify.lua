@@ -95,8 +95,11 @@ local function part_of(path)
   end
 end
 
+-- The head that was noted, or nil; and why it cannot be read, where it is there.
 local function read_head(path)
-  return files.parse_head((whole_files.read(path .. ".head")))
+  local content, message = whole_files.read(path .. ".head")
+  local is_there = not content and whole_files.exists(path .. ".head")
+  return files.parse_head(content), is_there and message or nil
 end
 
 -- The files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH; and the name of
@@ -160,7 +163,7 @@ end
 -- The lines of a journal, each with its chain, its file and its number there; its files, and the head that was noted.
 -- What is no line is a fault, of which `is_end` says whether it is the end of the last file.
 local function open(source, tell)
-  local paths, each, new_name = source, nil, nil
+  local paths, each, new_name, noted = source, nil, nil, nil
   if is_store(source) then
     paths, each = { "store" }, stored.lines(source)
   elseif type(source) == "string" then
@@ -168,6 +171,12 @@ local function open(source, tell)
     paths, new_name = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
+    end
+    local problem
+    noted, problem = read_head(source)
+    if problem then -- it may know of lines that are missing
+      local message = "the file cannot be read: " .. problem
+      tell { file = source .. ".head", line = 0, reason = "unreadable", message = message }
     end
   end
   each = each or lines_of_files(paths, tell, new_name)
@@ -182,7 +191,7 @@ local function open(source, tell)
     end
   end,
     paths,
-    type(source) == "string" and read_head(source) or nil
+    noted
 end
 
 local function is_path(value)
@@ -378,7 +387,7 @@ end
 function M.files(path)
   text.expect("journal.files: path", path, "string")
   local target = whole_files.target(path)
-  local is_journal = read_head(target) or lines.chain((line_reader(target)()) or "")
+  local is_journal = (read_head(target)) or lines.chain((line_reader(target)()) or "")
   return is_journal and files_of(target) or { path }
 end
 

@@ -73,6 +73,26 @@ describe("the check of a journal", function()
     assert.is_true(assert(journals.verify(path)).ok)
   end)
 
+  it("finds a head that cannot be read: it may know of lines that are missing", function()
+    local journal = assert(journals.file(path))
+    assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+    assert(journal:close())
+    local head, seen = path .. ".head", {}
+    assert(os.remove(head))
+    os.execute(("ln -s %s %s"):format(head, head))
+    local report = assert(journals.verify(path))
+    assert.same({ false, head, "unreadable" }, { report.ok, report.faults[1].file, report.faults[1].reason })
+    for entry in
+      journals.entries(path, nil, function(fault)
+        seen[#seen + 1] = fault.file
+      end)
+    do
+      seen[#seen + 1] = entry.seq
+    end
+    assert.same({ head, 1 }, { seen[1], seen[2] })
+    os.remove(head)
+  end)
+
   it("finds nothing in one that is whole", function()
     assert.same({}, faults_of(lines))
   end)
