@@ -80,7 +80,7 @@ return function(random)
     return {
       type = pick { "freeze", "lift" },
       event = pick { "Added", "Removed", "REMOVED" },
-      chain = optional(pick { "eth", "eth", "tron" }, 12),
+      chain = optional(pick { "eth", "eth", "ethereum", "tron", "mars" }, 12),
       contractAddress = optional(pick { "0xaa", "0xaa", "0xAA", "0xbb" }, 12),
       txTime = optional(random.integer(3), 12),
       frozenBalance = field(BALANCES, 3),
@@ -98,6 +98,14 @@ return function(random)
       amount = field(AMOUNTS, 6),
       risks = optional(list(risk, 2), 12),
     }
+  end
+
+  -- A counterparty of which nothing but the direction may be missing, so that this can decide a share.
+  local function known_opponent()
+    local made = { dir = optional(pick { "in", "out" }, 3), symbol = pick { "ETH", "ETH", "BTC" } }
+    made.amount = pick { 0, 1, 2, 4 }
+    made.risks = { { riskLevel = pick { "high", "low" }, riskType = "hack", riskSource = "Provider" } }
+    return made
   end
 
   local function entity_record()
@@ -169,6 +177,11 @@ return function(random)
     for _, name in ipairs { "absent_entity", "absent_risks", "absent_opponents", "absent_freeze_events" } do
       options[name] = chance(3) and "none" or nil
     end
+    if chance(8) then -- a share decides
+      local wanted = { level = "high", direction = pick { "in", "out" }, share = pick { 0.25, 0.5, 1 } }
+      options.rules = { { counterparty = wanted, action = pick(ACTIONS) }, { any = true, action = pick(ACTIONS) } }
+      return options
+    end
     for index = 1, random.integer(6) do
       options.rules[index] = rule(options)
     end
@@ -181,7 +194,7 @@ return function(random)
       risk = { address = "0xab", network = "eth", whitelist = field(FLAGS, 3), risks = optional(list(risk, 3), 12) },
       entity = entity_record(),
       freeze_events = list(freeze_event, 3),
-      counterparties = { opponents = optional(list(opponent, 4), 12) },
+      counterparties = { opponents = optional(list(chance(3) and known_opponent or opponent, 4), 12) },
     }
     for _, name in ipairs(LOOKUPS) do
       if chance(8) then

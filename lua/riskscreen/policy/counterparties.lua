@@ -34,7 +34,8 @@ end
 
 -- Whether the counterparty has a risk of the wanted level and type.
 local function is_risky(wanted, opponent, policy)
-  local risks, recognised = logic.list(opponent.risks, policy.settings.absent_risks), policy.recognised
+  local meaning = opponent ~= NONE and policy.settings.absent_risks or nil
+  local risks, recognised = logic.list(opponent.risks, meaning), policy.recognised
   return risks
     and logic.any(risks, function(risk)
       risk = type(risk) == "table" and risk or NONE

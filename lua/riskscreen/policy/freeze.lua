@@ -1,7 +1,7 @@
 -- Tells from an address's freeze events whether a freeze is in force: true, false, or nil when it is not known. Pure.
 -- The meaning of the events' `type` and `event` is not published. No event lifts a freeze unless the operator names it.
 
-local canonical_address = require("riskscreen.address").normalize
+local addresses = require "riskscreen.address"
 local logic = require "riskscreen.policy.logic"
 local text = require "riskscreen.util.text"
 
@@ -38,7 +38,8 @@ end
 -- The token contract of an event and its time, each nil when the event does not tell.
 local function token_and_time(event)
   local chain, contract = text_of(event, "chain"), text_of(event, "contractAddress")
-  local token = chain and contract and chain .. "\0" .. canonical_address(contract, chain)
+  local network = addresses.canonical_network(chain)
+  local token = chain and contract and network .. "\0" .. addresses.normalize(contract, chain)
   return token, type(event.txTime) == "number" and event.txTime or nil
 end
 

@@ -1,3 +1,4 @@
+local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
 local samples = require "spec.support.risks"
 
@@ -74,6 +75,18 @@ describe("a rule on counterparties", function()
     assert.equal("unknown", with({ level = "high" }, nil))
     assert.equal("unknown", with({ level = "high" }, { [2] = opponent("in", 1, bad) }))
     assert.equal("unknown", with({ level = "high" }, { dir = "in" }))
+  end)
+
+  it("is undetermined for an element that is no object, also where absent risks are none", function()
+    local policy = policies.new {
+      not_offered = "skip",
+      absent_risks = "none",
+      rules = { { counterparty = { level = "high" }, action = "block" }, { no_risk = true, action = "allow" } },
+    }
+    for _, one in ipairs { "somebody", json.null } do
+      local evidence = { risk = record {}, counterparties = { opponents = { one } } }
+      assert.equal("unknown", policy:decide(evidence).action)
+    end
   end)
 
   describe("with a share", function()

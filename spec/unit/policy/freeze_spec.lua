@@ -76,6 +76,7 @@ describe("a rule on a freeze in force", function()
     it("is false after a lifting of the same token", function()
       assert.equal("allow", action({ event { frozenBalance = "5" }, lifted() }, lifting))
       assert.equal("allow", action({ lifted { contractAddress = "0xaa" }, event { frozenBalance = "5" } }, lifting))
+      assert.equal("allow", action({ event { frozenBalance = "5" }, lifted { chain = "ethereum" } }, lifting))
     end)
 
     it("is true when the freeze is not earlier than the lifting", function()

@@ -1,10 +1,9 @@
 -- Random policies and answers. `./dev soak policy` runs more of them.
 
-local address_reference = require "spec.support.policy_reference"
 local cases_of = require "spec.support.policy_cases"
 local json = require "riskscreen.json"
 local randoms = require "spec.support.random"
-local score_reference = require "spec.support.score_reference"
+local reference = require "spec.support.policy_reference"
 
 local CASES_OF_A_POLICY = 20
 local ROUNDS = (tonumber(os.getenv "RISKSCREEN_POLICY_CASES") or randoms.rounds(8000)) / CASES_OF_A_POLICY
@@ -40,13 +39,13 @@ describe("a policy and the second implementation", function()
 
   it("decide alike about addresses", function()
     each_case(false, function(policy, case, options)
-      return difference(policy:decide(case).action, address_reference(options, case))
+      return difference(policy:decide(case).action, reference.address(options, case))
     end)
   end)
 
   it("decide alike about scores", function()
     each_case(true, function(policy, case, options, risks)
-      return difference(policy:decide(case).action, score_reference(options, risks, case))
+      return difference(policy:decide(case).action, reference.scores(options, risks, case))
     end)
   end)
 end)
