@@ -7,6 +7,7 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local WIDTH = 96 -- columns of the help
+local SET = "Set any option of the client, such as rate_limit.rate=20. riskscreen config show --all lists them."
 
 local M = {}
 
@@ -145,11 +146,8 @@ local function add_command(place, command, choice)
     choice.command = command
   end)
   for _, argument in ipairs(command.arguments or {}) do
-    parser
-      :argument(argument.name)
-      :args(argument.count or "1")
-      :description(argument.doc)
-      :target("argument." .. argument.name)
+    local element = parser:argument(argument.name):target("argument." .. argument.name)
+    element:args(argument.count or "1"):description(argument.doc)
     table.insert(choice.completions, { place = parser, values = argument.completes })
   end
   for _, option in ipairs(command.options or {}) do
@@ -167,13 +165,7 @@ M.output_options = {
 }
 
 ---@type riskscreen.cli.Option
-M.set_option = {
-  name = "set",
-  type = "table",
-  is_repeated = true,
-  argument = "NAME=VALUE",
-  doc = "Set any option of the client, such as rate_limit.rate=20. riskscreen config show --all lists them.",
-}
+M.set_option = { name = "set", type = "table", is_repeated = true, argument = "NAME=VALUE", doc = SET }
 
 ---@class riskscreen.cli.Choice
 ---@field commands riskscreen.cli.Command[] every verb

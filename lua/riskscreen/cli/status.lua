@@ -5,6 +5,8 @@ local errors = require "riskscreen.errors"
 local missing = require "riskscreen.util.missing"
 local tables = require "riskscreen.util.tables"
 
+local FAIL_ON = "The mildest outcome that is not 0. A failure of the service counts as unknown."
+
 local M = {
   done = 0,
   allow = 0,
@@ -62,12 +64,7 @@ end
 
 ---The option of the verbs whose status is a verdict.
 ---@type riskscreen.cli.Option
-M.fail_on = build.choice(
-  "fail_on",
-  { "invalid", "review", "unknown", "block" },
-  "invalid",
-  "The mildest outcome that is not 0. A failure of the service counts as unknown."
-)
+M.fail_on = build.choice("fail_on", { "invalid", "review", "unknown", "block" }, "invalid", FAIL_ON)
 
 ---The status of a run, where milder outcomes than that of --fail-on are none.
 ---@param outcome integer

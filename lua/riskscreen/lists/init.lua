@@ -53,12 +53,8 @@ local function problem_of(self, file, now)
     return ("%s %s%s"):format(list, old, file.kind == "deny" and "" or ", and does not count")
   elseif file.facts.invalid > 0 then
     local first = file.facts.problems[1]
-    return ("%s has %s without an entry: line %s: %s"):format(
-      list,
-      text.count(file.facts.invalid, "row"),
-      tostring(first.line),
-      first.message
-    )
+    local rows = text.count(file.facts.invalid, "row")
+    return ("%s has %s without an entry: line %s: %s"):format(list, rows, tostring(first.line), first.message)
   elseif file.facts.expired > 0 then
     return ("%s has %s beyond the date of expiry"):format(list, text.count(file.facts.expired, "entry"))
   end

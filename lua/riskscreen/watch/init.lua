@@ -339,13 +339,8 @@ end
 
 local function screen(self, item)
   local settings = self.settings
-  local decision = self.client:screen {
-    address = item.address,
-    network = item.network,
-    policy = settings.policy,
-    include = settings.include,
-    meta = settings.meta,
-  }
+  local request = tables.pick(settings, { "policy", "include", "meta" })
+  local decision = self.client:screen(tables.merge(request, { address = item.address, network = item.network }))
   if has_failed(decision) and errors.ends_run(decision.error) then
     error(decision.error, 0)
   end

@@ -65,10 +65,8 @@ local M = {}
 ---@param deliver fun(change: table, text: string): any, any a failure raises, or returns false, or nil and a reason
 ---@return riskscreen.watch.Outbox
 function M.new(store, name, deliver)
-  return setmetatable(
-    { name = name, space = store:space(name), deliver = deliver, failures = 0, next_at = -math.huge },
-    Outbox
-  )
+  local self = { name = name, space = store:space(name), deliver = deliver, failures = 0, next_at = -math.huge }
+  return setmetatable(self, Outbox)
 end
 
 return M

@@ -2,6 +2,7 @@
 -- the account's lists.
 
 local addresses = require "riskscreen.address"
+local build = require "riskscreen.options.build"
 local columns_of = require("riskscreen.cli.output").columns
 local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
@@ -33,16 +34,13 @@ local function risks_of(written)
   return risks
 end
 
-local risk_option = {
-  name = "risk",
-  type = "table",
-  list = true,
-  argument = "LEVEL/TYPE",
-  doc = "Risk of the addresses, or of rows that name none, such as high/scam. It may be repeated.",
-  check = function(list)
+local RISK = "Risk of the addresses, or of rows that name none, such as high/scam. It may be repeated."
+local risk_option = tables.merge(
+  build.checked("risk", "table", function(list)
     return risks_of(table.concat(list, ";"))
-  end,
-}
+  end, RISK),
+  { list = true, argument = "LEVEL/TYPE" }
+)
 
 local function problem_of(address, network)
   if not network then

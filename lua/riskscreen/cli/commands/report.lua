@@ -7,15 +7,11 @@ local report = require "riskscreen.report"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
-local columns = {
-  "rows",
-  { name = "allow", path = { "actions", "allow" } },
-  { name = "review", path = { "actions", "review" } },
-  { name = "block", path = { "actions", "block" } },
-  { name = "unknown", path = { "actions", "unknown" } },
-  "unreadable",
-  "output",
-}
+local columns = { "rows" }
+for _, action in ipairs { "allow", "review", "block", "unknown" } do
+  columns[#columns + 1] = { name = action, path = { "actions", action } }
+end
+columns = tables.concat(columns, { "unreadable", "output" })
 
 local function run(context)
   local sources, seen, path = {}, {}, context.options.output

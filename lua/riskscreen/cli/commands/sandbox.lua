@@ -6,6 +6,8 @@ local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
+local HEADER = "A header of these deliveries, such as 'X-Webhook-Secret: …'. Repeat it for more."
+
 -- The table of the headers that were written. A message shows none: it may be a secret.
 local function headers_of(list)
   local headers = {}
@@ -52,14 +54,10 @@ return {
     { name = "answers", type = "string", argument = "FILE", doc = "JSON file of answers for your own addresses." },
     { name = "imitation", type = "string", argument = "FILE", doc = "What doctor --assumptions wrote, to imitate it." },
     { name = "webhook_url", type = "string", argument = "URL", doc = "Where results of transactions are sent." },
-    {
-      name = "webhook_header",
-      type = "table",
+    tables.merge(build.checked("webhook_header", "table", headers_of, HEADER), {
       argument = "HEADER",
       is_repeated = true,
-      doc = "A header of these deliveries, such as 'X-Webhook-Secret: …'. Repeat it for more.",
-      check = headers_of,
-    },
+    }),
   },
   examples = {
     { line = "sandbox --port 8080", what = "On a port of your choice" },
