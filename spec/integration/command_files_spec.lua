@@ -154,7 +154,11 @@ describe("a verb with an output", function()
     assert.equal(4, (try("screen --sandbox -q -n eth --journal @j --policy @j.head " .. CLEAN)))
     assert(lfs.rmdir(path "folder")) -- it is empty
     assert.same({ "link", "rows.csv" }, temporary.names())
-    assert.equal(0, (try "screen --file @rows.csv --sandbox -o @rows --journal @rows.csv-log"))
+    assert.equal(4, (try "watch --file @rows.csv --once --sandbox --state @w --journal @w-wal"))
+    -- Names that only look alike.
+    assert.equal(0, (try "screen --file @rows.csv --sandbox -o @rows --journal @rows-journal"))
+    write(path "rows-wal", ROWS)
+    assert.equal(0, (try "screen --file @rows-wal --sandbox -o @rows --force"))
   end)
 
   it("makes no list, state or journal on the standard output, nor a file called '-'", function()

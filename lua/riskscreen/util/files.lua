@@ -61,16 +61,15 @@ function M.real(path)
 end
 
 -- The ends of the names of files that programs make beside a file: a run, a journal, and what replaces the file. Then
--- those of SQLite, of a store's locks, and of a list that is built.
+-- those of files beside these, and of the lock of a watch.
 local ENDS = { ".state", ".head", ".riskscreen-part" }
-local FURTHER =
-  { "%-journal$", "%-wal$", "%-shm$", "%-run%.lock$", "%-watch%-[%w_.-]+%.lock$", "%.riskscreen%-part.*$" }
+local FURTHER = { "(%.state)%-.*$", "(%.riskscreen%-part)%..*$", "(.)%-watch%-[%w_.-]+%.lock.*$" }
 
 -- The absolute name of the file beside which a file stands, or of the file itself; nothing need be there.
 local function owner_of(path)
   local directory, name = M.target(path):match "^(.-/?)([^/]*)$"
   for _, ending in ipairs(FURTHER) do
-    name = name:gsub(ending, "")
+    name = name:gsub(ending, "%1")
   end
   for _, ending in ipairs(ENDS) do
     name = name:sub(-#ending) == ending and name:sub(1, -#ending - 1) or name

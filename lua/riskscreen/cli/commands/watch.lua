@@ -59,9 +59,14 @@ local function receiver(context)
   end
 end
 
-local function state_of(context)
-  local options = context.options
-  return { options.state or options.file and options.file .. ".watch.db" }
+local function state_of(options)
+  return options.state or options.file and options.file .. ".watch.db"
+end
+
+-- The files that a watch writes: SQLite makes some beside the state.
+local function written(context)
+  local path = state_of(context.options)
+  return path and { path, path .. "-journal", path .. "-wal", path .. "-shm" } or {}
 end
 
 local function run(context)
@@ -94,9 +99,9 @@ local function run(context)
     return taken and status.done or status.unknown
   end
   inputs.refuse_stream(options.file, "--file")
-  inputs.refuse_stream(state_of(context)[1], "--state")
+  inputs.refuse_stream(state_of(options), "--state")
   inputs.open(context, options.file, options.max_invalid):close()
-  local kept = status.ensure(store.sqlite(state_of(context)[1]))
+  local kept = status.ensure(store.sqlite(state_of(options)))
   local watch = watch_in(kept)
   local function tell(summary)
     local figures = "%d screened, %d changed, %d without an answer, %d waiting"
@@ -150,6 +155,6 @@ return {
     unknown = "--once: no answer, a change that waits, or the daily cap; a test was not taken",
   },
   verdict = "output",
-  written = state_of,
+  written = written,
   run = run,
 }
