@@ -144,6 +144,7 @@ local function flush(self)
       flush_counter(dict, counter)
     end
     add_to_minute(self)
+    dict:add(self.since_key, self.since)
     dict:set(self.gauge_prefix .. self.slot(), snapshot and snapshot.in_flight or 0, GAUGE_LIFETIME)
   end
   return snapshot
@@ -234,11 +235,7 @@ end
 
 -- The time in the dict may be older than this worker: counts survive a reload.
 local function counted_since(self)
-  if self.dict then
-    self.dict:add(self.since_key, self.since)
-    return tonumber((self.dict:get(self.since_key))) or self.since
-  end
-  return self.since
+  return self.dict and tonumber((self.dict:get(self.since_key))) or self.since
 end
 
 ---@class riskscreen.nginx.Snapshot

@@ -118,6 +118,19 @@ describe("a recorder", function()
     assert.near(1000.752, said:get("riskscreen_upstream_seconds_sum", { gate = "withdrawals" }), 1e-9)
   end)
 
+  it("says since when it counts where nobody has asked before a reload, or others fill the dict", function()
+    local worker = new_worker(0)
+    worker.recorder:decided("allow", "lru")
+    worker.tick()
+    dict:evict ":since"
+    now = 1001
+    worker.tick()
+    now = 2000
+    local snapshot = new_worker(1).recorder:snapshot()
+    assert.equal(1, snapshot.decided.allow.lru)
+    assert.equal(1000, snapshot.since)
+  end)
+
   it("shows the free room of the dict", function()
     local said = read(new_worker(0))
     assert.equal(65536, said:get("riskscreen_dict_capacity_bytes", { gate = "withdrawals" }))
