@@ -4,7 +4,7 @@ local nginx = require "spec.support.nginx"
 
 local EMPTY_TABLE = 56 -- bytes
 local BYTES = nginx.with_core and 5270 or 5815 -- of a miss, when it was counted; lower them with each table less
-local MISSES = 64 -- in a round; a full LRU takes one of four
+local MISSES = 64 -- in a round
 local ROUNDS = 8 -- the least counts: in some, Lua enlarges its table of texts, or a second begins
 
 -- Without the compiler, which leaves out some tables by chance, and without the hook of `./dev coverage`, which makes

@@ -11,7 +11,6 @@ end
 local NONE = {}
 
 ---@class riskscreen.Generations
----@field has_dropped boolean it has been full
 ---@field private half integer values of a generation
 ---@field private count integer values of the young one
 ---@field private young table<string, any>
@@ -36,7 +35,6 @@ end
 function Generations:set(key, value)
   if self.young[key] == nil then
     if self.count >= self.half then
-      self.has_dropped = self.old ~= NONE
       self.old, self.young, self.count = self.young, new_table(0, self.half), 0
     end
     self.count = self.count + 1
@@ -44,14 +42,8 @@ function Generations:set(key, value)
   self.young[key] = value
 end
 
----@param key string
----@return boolean
-function Generations:has(key)
-  return self.young[key] ~= nil or self.old[key] ~= nil
-end
-
 function Generations:clear()
-  self.young, self.old, self.count, self.has_dropped = {}, NONE, 0, false
+  self.young, self.old, self.count = {}, NONE, 0
 end
 
 local M = {}

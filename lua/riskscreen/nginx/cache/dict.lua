@@ -13,6 +13,11 @@ local EPOCH = "riskscreen:epoch" -- a mark that changes with each purge: all wor
 local BUCKETS = 256 -- of addresses
 local MARK_SIZE = 6 -- random bytes
 
+local mark_keys = {} -- by bucket
+for bucket = 0, BUCKETS - 1 do
+  mark_keys[bucket] = MARK .. bucket
+end
+
 ---@class riskscreen.nginx.CacheDict
 ---@field private shared? table an ngx.shared dict
 ---@field private holder fun(): string|number unique to this worker
@@ -57,7 +62,7 @@ end
 ---@return string mark
 ---@return boolean is_shared
 function Dict:mark(bucket)
-  local mark = self.shared and mark_of(self.shared, MARK .. bucket)
+  local mark = self.shared and mark_of(self.shared, mark_keys[bucket])
   return mark or new_mark(), mark ~= nil
 end
 
@@ -70,9 +75,8 @@ end
 ---@param key string
 ---@param lifetime number seconds, more than 0
 ---@param text string
----@return boolean is_written false without a dict, or without room
 function Dict:set(key, lifetime, text)
-  return self.shared ~= nil and self.shared:set(key, text, lifetime) == true
+  self.shared:set(key, text, lifetime)
 end
 
 ---Forgets the addresses of some buckets, or of all, in all workers and all versions.
@@ -85,7 +89,7 @@ function Dict:forget(buckets)
     return self.is_alone() or nil, "there is no shared dict"
   end
   for index = 1, buckets and #buckets or BUCKETS do
-    shared:delete(MARK .. (buckets and buckets[index] or index - 1))
+    shared:delete(mark_keys[buckets and buckets[index] or index - 1])
   end
   -- The last step: a worker reads the marks after it.
   shared:delete(EPOCH)

@@ -35,10 +35,10 @@ Fetch.__index = Fetch
 local function keep(self, fetch, entry, now)
   local lifetime = self.entries:usable_until(entry) - now
   if lifetime > 0 then
-    local is_shared = fetch.lock and self.dict:set(fetch.key, lifetime, entries.encode(entry))
-    if not is_shared or self.lru:takes(fetch.key) then
-      self:remember(fetch.key, entry, fetch.generation)
+    if fetch.lock then
+      self.dict:set(fetch.key, lifetime, entries.encode(entry))
     end
+    self:remember(fetch.key, entry, fetch.generation)
   end
 end
 

@@ -6,7 +6,7 @@ local dicts = require "riskscreen.nginx.cache.dict"
 local entries = require "riskscreen.nginx.cache.entry"
 local errors = require "riskscreen.errors"
 local fetches = require "riskscreen.nginx.cache.fetch"
-local lrus = require "riskscreen.nginx.cache.lru"
+local generations = require "riskscreen.util.generations"
 local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 local time = require "riskscreen.util.time"
@@ -117,7 +117,9 @@ end
 ---Keeps an entry for this worker.
 ---@private
 function Cache:remember(key, entry, generation)
-  entry.generation = generation
+  if entry.generation ~= generation then
+    entry.generation = generation -- without lists the entry does not grow
+  end
   self.lru:set(key, entry)
 end
 
@@ -194,12 +196,11 @@ function Cache:get(address, network_name, timeout)
       mark = self:mark_of(bucket)
       key, entry = self:key_of(mark, network, address), nil
     end
-    local is_taken = self.lru:takes(key)
     entry, tier = self:newest(entry, key, now)
-    if not entry or not self:is_fresh(entry, now) then
-      tier = nil
-    elseif is_taken then
+    if entry and self:is_fresh(entry, now) then
       self:remember(key, entry, generation)
+    else
+      tier = nil
     end
   end
   count_lookups(self, tier)
@@ -297,7 +298,7 @@ local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 local function nothing() end
 local NO_METRICS = { lookup = nothing, took = nothing, count = nothing }
 local DEFAULTS = { lru = 10000, timeout = 5, version = "0", metrics = NO_METRICS }
-local NO_LRU = { get = nothing, set = nothing, takes = nothing }
+local NO_LRU = { get = nothing, set = nothing }
 
 -- Whether nginx ends the request that is served when its client disconnects. Without the directive
 -- lua_check_client_abort, on_abort says so before it looks at its argument.
@@ -336,7 +337,7 @@ function M.new(given)
   self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale))
   self.dict = dicts.new(given.dict, self.version, self.is_alone, self.holder)
   self.prefix, self.marks = self.dict.prefix, {}
-  self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
+  self.lru = self.lru > 0 and generations.new(math.ceil(self.lru / 2)) or NO_LRU
   self.under_way = setmetatable({}, { __mode = "v" }) -- a fetch ends with the caller that fetches
   self.shared_prefix = self.fleet and self.fleet:prefix_of(self.version)
   return self
