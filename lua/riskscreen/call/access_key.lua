@@ -245,16 +245,35 @@ function M.of(owner)
   return key, err
 end
 
----Removes a client's key from a text about values of the service or the caller: a key may stand in the wrong place.
+---The function that removes a client's keys from texts: those used last, and those of the requests whose answers a
+---decision has. A function may have given many other keys since then.
 ---@param owner riskscreen.State
----@param foreign string
----@return string
-function M.redact(owner, foreign)
+---@param decision? table
+---@return fun(foreign: string): string
+function M.hide_of(owner, decision)
   if not owner.redact then
     M.of(owner)
     owner.redact = owner.redact or tostring -- until the key can be read
   end
-  return owner.redact(foreign)
+  local hide = owner.redact
+  for _, answer in pairs(owner.redactors and decision or {}) do
+    local own, rest = owner.redactors[answer], hide
+    if own and own ~= owner.redact then
+      hide = function(foreign)
+        return own(rest(foreign))
+      end
+    end
+  end
+  return hide
+end
+
+---Removes a client's keys from a text about values of the service or the caller: a key may stand in the wrong place.
+---@param owner riskscreen.State
+---@param foreign string
+---@param decision? table
+---@return string
+function M.redact(owner, foreign, decision)
+  return M.hide_of(owner, decision)(foreign)
 end
 
 return M

@@ -179,7 +179,11 @@ function M.send(call, at, timeout, hedged, fresh)
       state.limiter:refused(other.retry_after and reliability.asked_pause(state.settings, other))
     end
     return nil, other
-  elseif request.value_only then
+  end
+  if state.redactors and type(value) == "table" then
+    state.redactors[value] = context.redact
+  end
+  if request.value_only then
     return value, body
   end
   return value, response_of(call, reply, other, answered - call.started)

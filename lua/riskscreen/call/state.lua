@@ -33,7 +33,9 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field stats riskscreen.Stats
 ---@field decoders riskscreen.Decoders
 ---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
----@field hide_key fun(foreign: string): string removes the key from a text about values of the service
+---@field hide_key fun(foreign: string, decision?: table): string removes the keys from a text
+---@field redactors? table<table, fun(foreign: string): string> by the value of an answer, where a function gives keys:
+---each removes its request's key
 ---@field clean table reasons of decisions without the key; see client/screen.lua
 ---@field screening? riskscreen.Screening of the last request without options
 ---@field pendings? { submissions: riskscreen.TtlQueue, by_name: table<string, riskscreen.Pending> } the transactions
@@ -74,10 +76,11 @@ function M.new(settings, runtime, transport)
     stats = stats.new(),
     decoders = response.decoders(settings.max_response_size),
     routes = {},
+    redactors = type(settings.access_key) == "function" and setmetatable({}, { __mode = "k" }) or nil,
     clean = {},
   }
-  function state.hide_key(foreign)
-    return access_key.redact(state, foreign)
+  function state.hide_key(foreign, decision)
+    return access_key.redact(state, foreign, decision)
   end
   return state
 end

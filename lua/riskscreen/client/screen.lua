@@ -1,6 +1,7 @@
 -- client:screen: makes the lookups that a policy needs, side by side, and lets the policy decide. It always returns a
 -- decision: any failure becomes one, and never `allow` by itself. screen_all.lua screens many addresses.
 
+local access_key = require "riskscreen.call.access_key"
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local calls = require "riskscreen.call"
@@ -185,7 +186,7 @@ end
 -- Removes the key from the reasons of a decision. Few differ: those that do not have the key are known by their
 -- messages, and share a table of their risk.
 local function redact_reasons(state, decision)
-  local hide, reasons, clean = state.redact or state.hide_key, decision.reasons, state.clean
+  local hide, reasons, clean = access_key.hide_of(state, decision), decision.reasons, state.clean
   if clean.hide ~= hide then
     clean = { hide = hide, risks = {}, count = 0 }
     state.clean = clean
@@ -262,6 +263,9 @@ local function ask_service(screening, subject, options, address)
     end
   end
   redact_reasons(state, decision)
+  if answer and state.redactors and state.hide_key(answer, decision) ~= answer then
+    answer = nil -- a decision from its text would show the key
+  end
   return decision, answer
 end
 

@@ -181,7 +181,7 @@ function M.body(decision, context, id, time, keep_record)
     version = version,
     record = keep_record and record_of(decision) or nil,
   }
-  body = context.hide and context.hide(body) or body
+  body = context.hide and context.hide(body, decision) or body
   -- It has no key in it: looking for one would cost a tenth of a line.
   return context.identity and ('%s,"identity":"%s"'):format(body, context.identity) or body
 end

@@ -51,23 +51,26 @@ local function name_of(self)
 end
 
 ---The error of an answer that is not about its submission, or cannot be used.
----@param holder { hide_key: fun(foreign: string): string } a client's state, or a pending result
+---@param holder { hide_key: fun(foreign: string, answers?: table): string } a client's state, or a pending result
 ---@param message string
+---@param answer? table that the message quotes
 ---@param status? integer
 ---@return riskscreen.Error
-function M.malformed(holder, message, status)
-  return errors.new("protocol", text.printable(holder.hide_key(message), 200), { status = status, sent = true })
+function M.malformed(holder, message, answer, status)
+  local shown = text.printable(holder.hide_key(message, { answer }), 200)
+  return errors.new("protocol", shown, { status = status, sent = true })
 end
 
 ---The error of a result whose status is neither final nor pending.
----@param hide_key fun(foreign: string): string
+---@param hide_key fun(foreign: string, answers?: table): string
 ---@param name string of the transaction
 ---@param result table
 ---@return riskscreen.Error
 function M.ended(hide_key, name, result)
   local message = "the status of %s is %s, which is neither final nor pending: the task may have failed. "
     .. "If you know better, set final_statuses or pending_statuses"
-  return errors.new("api", hide_key(message:format(name, text.show(result.status))), { last = result, sent = true })
+  message = message:format(name, text.show(result.status))
+  return errors.new("api", hide_key(message, { result }), { last = result, sent = true })
 end
 
 -- Keeps a result if its status is final. The first one stays. A status that is neither final nor pending ends the wait,
@@ -107,7 +110,7 @@ local function poll(self, options)
   local err = other
   if result ~= nil then
     local owned, message = submissions.matches(self.submission, result, "poll")
-    err = not owned and M.malformed(self, message, other.status) or nil
+    err = not owned and M.malformed(self, message, result, other.status) or nil
   end
   self.err = err
   if not err then

@@ -187,7 +187,7 @@ local methods = {}
 local function result_of(state, submission, answer)
   local owned, message = submissions.matches(submission, answer, "submission")
   if not owned then
-    return nil, awaiting.malformed(state, message)
+    return nil, awaiting.malformed(state, message, answer)
   end
   local request_id, progress = submissions.known(answer.requestId), submissions.progress(state.settings, answer)
   local is_decidable = submissions.known(answer.risks) ~= nil or submissions.known(answer.maxScore) ~= nil

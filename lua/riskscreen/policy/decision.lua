@@ -158,13 +158,14 @@ end
 
 ---The risks of a decision as texts such as "high / hack", sorted, each once.
 ---@param decision riskscreen.Decision
----@param hide fun(text: string): string removes the access key, which the service may send back
+---@param hide fun(text: string, decision: riskscreen.Decision): string removes the access key
 ---@return string[]
 function M.risks(decision, hide)
   local risks = {}
   for _, risk in ipairs(type(decision.record) == "table" and decision.record.risks or {}) do
     if type(risk) == "table" then
-      risks[hide(tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType))] = true
+      local pair = tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType)
+      risks[hide(pair, decision)] = true
     end
   end
   return json.array(tables.sorted_keys(risks))

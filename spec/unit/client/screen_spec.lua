@@ -4,6 +4,7 @@ local recorder = require "spec.support.recorder"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.support.sandbox"
 local tables = require "riskscreen.util.tables"
+local temporary = require "spec.support.temporary"
 
 local clean, high = sandbox.scenario "clean-eth", sandbox.scenario "high-eth"
 
@@ -73,6 +74,77 @@ describe("a decision about an answer that holds the access key", function()
       assert.is_nil(tostring(decision):find(spelling, 1, true))
     end)
   end
+
+  it("does not show it, though a function has given many other keys since the request", function()
+    for _, repeats in ipairs { false, true } do
+      local count, client = 0, nil
+      local function transport(request)
+        if count == 1 then
+          for _ = 1, 20 do
+            client.kya:risk { address = clean.address, network = "eth" }
+          end
+        end
+        local address = request.target:match "address=(%w+)"
+        local risks = { { riskLevel = "key-number-1", riskType = "scam", riskSource = "Community" } }
+        local data = { address = address, network = "eth", risks = risks, note = { ["key-number-1"] = true } }
+        return recorder.reply(200, { success = true, code = 1, data = data })
+      end
+      local function access_key()
+        count = count + 1
+        return "key-number-" .. count
+      end
+      client = riskscreen.new { transport = transport, access_key = access_key }
+      local subject = { address = clean.address, network = "eth" }
+      local decisions = { client:screen(subject) }
+      if repeats then
+        count, decisions = 0, {}
+        for decision in client:screen_all { source = { subject, subject, subject } } do
+          decisions[#decisions + 1] = decision
+        end
+        assert.equal(1, decisions[3].repeats)
+      end
+      for _, decision in ipairs(decisions) do
+        assert.equal("unknown", decision.action)
+        assert.matches("[redacted]", decision.reasons[1].message, 1, true)
+        assert.equal("[redacted]", decision.reasons[1].risk.riskLevel)
+        assert.is_nil(tostring(decision):find("key-number-1'", 1, true))
+      end
+    end
+  end)
+
+  it("does not show such a key in a journal, nor in the error of a submission", function()
+    local count, is_nested, client, own = 0, false, nil, nil
+    local function transport()
+      local data = { address = clean.address, network = "eth", customId = "key-number-" .. count }
+      data.risks = { { riskLevel = data.customId, riskType = "scam", riskSource = "Community" } }
+      if not is_nested then
+        is_nested, own = true, data.customId
+        for _ = 1, 20 do
+          client.kya:risk { address = clean.address, network = "eth" }
+        end
+        is_nested = false
+      end
+      return recorder.reply(200, { success = true, code = 1, data = data })
+    end
+    local path = temporary.path "keys.jsonl"
+    local journal = assert(riskscreen.journal.file(path, { record = true }))
+    client = riskscreen.new {
+      transport = transport,
+      access_key = function()
+        count = count + 1
+        return ("key-number-%d"):format(count)
+      end,
+      journal = journal,
+    }
+    client:screen { address = clean.address, network = "eth" }
+    journal:close()
+    local written = temporary.read(path)
+    assert.matches("[redacted]", written, 1, true)
+    assert.is_nil(written:find(own, 1, true))
+    local _, err = client.kyt:submit { hash = "0x5f16", network = "eth", customId = "mine" }
+    assert.matches("customId.*%[redacted%]", err.message)
+    assert.is_nil(err.message:find(own, 1, true))
+  end)
 
   it("does not show it in a field that the interface does not name, at any depth", function()
     local note
