@@ -1,5 +1,5 @@
 -- Run by wrk: makes the requests and prints the result. Addresses are taken in turn from a number of different ones, or
--- each is new. Usage: wrk -s requests.lua URL -- PATH NUMBER_OF_THE_FIRST [DIFFERENT]
+-- each is new. Usage: wrk -s requests.lua URL -- PATH NUMBER_OF_THE_FIRST [DIFFERENT]. FIRST is below DIFFERENT.
 
 local wrk = _G.wrk
 
@@ -21,7 +21,7 @@ end
 local function fill(different)
   local list = {}
   for index = 1, different do
-    list[index] = request_of(first + index)
+    list[index] = request_of(index)
   end
   return list
 end
@@ -37,8 +37,9 @@ end
 
 function _G.init(arguments)
   path, first = arguments[1], tonumber(arguments[2])
-  first = arguments[3] and first or first + _G.index * BETWEEN_THREADS
-  number, last = 0, tonumber(arguments[3])
+  last = tonumber(arguments[3])
+  first = last and first or first + _G.index * BETWEEN_THREADS
+  number = last and first or 0
   prepared = last and fill(last)
 end
 

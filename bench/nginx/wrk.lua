@@ -6,6 +6,7 @@ local ROUND = 1 -- seconds; wrk takes whole ones
 local M = { CONNECTIONS = CONNECTIONS, ROUND = ROUND }
 
 local first = 0 -- of the addresses that nobody has asked for yet
+local asked = {} -- requests so far, by the number of different addresses: a round goes on where the last one ended
 
 ---@class riskscreen.bench.Load
 ---@field requests integer
@@ -22,7 +23,7 @@ local first = 0 -- of the addresses that nobody has asked for yet
 ---@param pinned boolean whether wrk leaves the first core to nginx
 ---@return riskscreen.bench.Load
 function M.run(url, path, different, threads, pinned)
-  local from = different and 0 or first
+  local from = different and (asked[different] or 0) % different or first
   local command = ("%swrk -t%d -c%d -d%ds -s bench/nginx/requests.lua %s -- %s %d %s"):format(
     pinned and "taskset -c 1 " or "",
     threads,
@@ -40,6 +41,9 @@ function M.run(url, path, different, threads, pinned)
   local figures = {}
   for figure in output:match("figures ([^\n]*)"):gmatch("%S+") do
     figures[#figures + 1] = tonumber(figure)
+  end
+  if different then
+    asked[different] = from + figures[1]
   end
   return {
     requests = figures[1],
