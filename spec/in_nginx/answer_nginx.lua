@@ -434,7 +434,7 @@ describe("gate:decisions()", function()
       ["unknown field 'adress'; did you mean 'address'?"] = { ('{"adress":"%s","network":"eth"}'):format(address) },
       ["unknown field 'policy'"] = { ('{"address":"%s","network":"eth","policy":"none"}'):format(address) },
       ["address is required"] = { "{}", '{"network":"eth"}', "[]" },
-      ["network must be a string"] = { ('{"address":"%s","network":null}'):format(address) },
+      ["network must be a string (got null)"] = { ('{"address":"%s","network":null}'):format(address) },
       ["address must be a string"] = {
         ('{"address":["%s"],"network":"eth"}'):format(address),
         '{"address":1,"network":"eth"}',

@@ -3,6 +3,7 @@ local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"
+local sandbox = require "riskscreen.sandbox"
 
 describe("the gate", function()
   local running
@@ -158,6 +159,30 @@ describe("the gate", function()
     )
     assert.equal(403, status_of(to "clean-eth"))
     assert.matches("riskscreen: block %(upstream, decision unknown%)", running.nginx:log())
+  end)
+
+  it("goes on for others while one caller asks for an address on which the service fails, in any spelling", function()
+    local service = sandbox.new {}
+    local server = assert(sandbox.serve { service = service })
+    local init = [[gate = new_gate { network = 'eth', ttl = { unknown = 0 }, client = { base_url = '%s',
+      access_key = '%s', account = 'test', retry = false, breaker = { failures = 3, minimum = 3, cooldown = 1000 } } }]]
+    local enforce = "gate:enforce { address = ngx.var.arg_to, network = ngx.var.arg_on or 'eth' }"
+    start(init:format(server.url, server.access_key), { ["/withdraw"] = enforce }, { shared = server })
+    local failing = addresses["fault-500"]
+    local upper = "0x" .. failing:sub(3):upper()
+    for _ = 1, 3 do
+      for _, spelling in ipairs { failing, failing:lower(), upper, upper .. "&on=ethereum" } do
+        assert.equal(403, status_of("/withdraw?to=" .. spelling))
+      end
+    end
+    assert.equal(12, #service:requests())
+    assert.equal(200, status_of(to "clean-eth"))
+    service:fault { kind = "status", status = 500 }
+    assert.equal(403, status_of(to "high-eth"))
+    assert.equal(403, status_of(to "low-eth"))
+    assert.equal(14, #service:requests()) -- two addresses of three failed: that opens the circuit
+    stop()
+    server:close()
   end)
 
   it("decides a second request from the cache", function()

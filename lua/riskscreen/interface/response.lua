@@ -175,7 +175,8 @@ local function show(context, value)
   if type(value) == "string" then
     return "'" .. quote(context, value) .. "'"
   end
-  return type(value) == "table" and json.kind(value) or tostring(value)
+  local is_plain = type(value) == "number" or type(value) == "boolean"
+  return is_plain and tostring(value) or json.kind(value)
 end
 
 -- The error of an answer whose envelope does not say that it succeeds, or contradicts itself; nil for a good one.

@@ -1,13 +1,15 @@
 -- JSON both ways: by riskscreen.core; where it is not compiled, by riskscreen.decoder or riskscreen.json.strict_cjson.
 local core = require "riskscreen.util.core"
-local kind_of = require("riskscreen.util.text").kind
 local optional = require "riskscreen.util.optional"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local json = core or optional "riskscreen.decoder" or require "riskscreen.json.strict_cjson"
 local empty_array_mt = json.empty_array_mt
 
 local M = { null = json.null, decode = json.decode, decoder = json.decoder }
+
+text.names[M.null] = "null"
 
 ---The JSON text of a value. A table is a list if its keys are whole numbers above 0. Its holes become null, but a list
 ---with great gaps is refused. Every other table is an object, also an empty one that `empty_array` has not made.
@@ -41,12 +43,10 @@ end
 ---@param value any
 ---@return string
 function M.kind(value)
-  if value == M.null then
-    return "null"
-  elseif type(value) == "table" then
+  if type(value) == "table" then
     return M.is_array(value) and "an array" or "an object"
   end
-  return kind_of(value)
+  return text.kind(value)
 end
 
 ---The JSON text of a value with the members of each object in one order, so that equal values have one text. A value

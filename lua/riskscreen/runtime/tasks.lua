@@ -393,7 +393,7 @@ return function(runtime)
   ---@return riskscreen.Task
   function M.spawn(body, ...)
     if type(body) ~= "function" then
-      error("spawn: expected a function (got a " .. type(body) .. ")", 2)
+      error("spawn: expected a function (got " .. text.kind(body) .. ")", 2)
     end
     ensure_waiting "spawn"
     local parent = runtime.current()
@@ -421,7 +421,7 @@ return function(runtime)
   ---@return any ...
   function M.run(body, ...)
     if type(body) ~= "function" then
-      error("run: expected a function (got a " .. type(body) .. ")", 2)
+      error("run: expected a function (got " .. text.kind(body) .. ")", 2)
     elseif yielding() then
       error("run: already inside a task; call the function, or spawn it", 2)
     end
@@ -436,7 +436,7 @@ return function(runtime)
   ---@return any[] errs the second result of each, at its place
   function M.gather(bodies)
     if type(bodies) ~= "table" then
-      error("gather: expected a list of functions (got a " .. type(bodies) .. ")", 2)
+      error("gather: expected a list of functions (got " .. text.kind(bodies) .. ")", 2)
     end
     for _, body in ipairs(bodies) do
       if type(body) ~= "function" then

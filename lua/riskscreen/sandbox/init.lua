@@ -51,7 +51,7 @@ local function split(options, level)
   end
   of_service.clock = nil -- the client has a clock, too
   if not service.is(given) then
-    error("service must be made by sandbox.new (got a " .. type(given) .. ")", level + 1)
+    error("service must be made by sandbox.new (got " .. text.kind(given) .. ")", level + 1)
   elseif next(of_service) then
     error("the given service has its own settings (got '" .. next(of_service) .. "')", level + 1)
   end

@@ -7,7 +7,10 @@ local MAX_NAME = 40 -- bytes; a longer word is no misspelt name, and `distance` 
 
 local articles = { ["nil"] = "nothing", table = "a table" }
 
-local M = {}
+local M = {
+  ---@type table<any, string> values with a name of their own in messages; riskscreen.json has one
+  names = {},
+}
 
 local function is_continuation(byte)
   return byte ~= nil and byte >= 0x80 and byte < 0xC0
@@ -275,12 +278,12 @@ function M.expect_self(self, class, call)
   end
 end
 
----The type of a Lua value with an article: "a string", "a table", "nothing".
+---The type of a Lua value with an article: "a string", "a table", "nothing", or the value's own name: "null".
 ---@param value any
 ---@return string
 function M.kind(value)
   local name = type(value)
-  return articles[name] or ("a " .. name)
+  return M.names[value] or articles[name] or ("a " .. name)
 end
 
 ---A value as a message shows it: strings and numbers by their content, others by their type. Quotes in a string are

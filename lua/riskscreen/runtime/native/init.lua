@@ -1,6 +1,7 @@
 -- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler.
 local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
 local scheduler = require "riskscreen.runtime.native.scheduler"
+local kind_of = require("riskscreen.util.text").kind
 
 local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
 
@@ -89,7 +90,7 @@ end
 ---@return boolean deferred
 function M.defer(fn, ...)
   if type(fn) ~= "function" then
-    error("defer: expected a function (got a " .. type(fn) .. ")", 2)
+    error("defer: expected a function (got " .. kind_of(fn) .. ")", 2)
   end
   -- A coroutine of its own is not a task.
   coroutine.wrap(scheduler.tasks.spawn)(fn, ...)

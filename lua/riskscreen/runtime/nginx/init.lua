@@ -4,6 +4,7 @@ local clock = require "riskscreen.runtime.nginx.clock"
 local cosocket = require "riskscreen.runtime.nginx.http"
 local light_threads = require "riskscreen.runtime.nginx.threads"
 local request = require "riskscreen.runtime.nginx.serve"
+local kind_of = require("riskscreen.util.text").kind
 
 local M = {
   name = "nginx",
@@ -49,7 +50,7 @@ end
 ---@return string|nil message
 function M.defer(fn, ...)
   if type(fn) ~= "function" then
-    error("defer: expected a function (got a " .. type(fn) .. ")", 2)
+    error("defer: expected a function (got " .. kind_of(fn) .. ")", 2)
   end
   return _G.ngx.timer.at(0, function(_, ...)
     fn(...)
