@@ -103,6 +103,18 @@ describe("TLS over a cosocket", function()
     end
   end)
 
+  it("is the same for Redis", function()
+    local code = [[
+      local settings = { tls = true, connect_timeout = 20, pool_size = 1, keepalive = 1 }
+      local transport = require("riskscreen.runtime.nginx.redis").new(settings)
+      local connection, failure = transport:connect { path = (...), host = "localhost" }
+      return connection and "connected" or failure.kind
+    ]]
+    for name, expected in pairs { good = "connected", expired = "tls", other = "tls", old = "network" } do
+      assert.equal(expected, (server:eval(code, tls.path(name))), name)
+    end
+  end)
+
   it("trusts no certificate without trusted authorities", function()
     local reply, failure = send(stranger, "https://localhost", { unix_socket = tls.path "good" })
     assert.is_nil(reply)

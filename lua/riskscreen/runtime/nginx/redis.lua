@@ -1,6 +1,7 @@
 -- Connections to Redis over cosockets, for riskscreen.redis. It speaks RESP2 itself: lua-resty-redis does not limit the
 -- size of a reply.
 local redis_commands = require "riskscreen.runtime.redis_commands"
+local tls = require "riskscreen.runtime.nginx.tls"
 
 local ngx = _G.ngx
 local byte, find, sub = string.byte, string.find, string.sub
@@ -210,16 +211,6 @@ function Connection:close()
   end
 end
 
--- lua-resty-core raises at once where a certificate is refused while the session may be kept.
-local function set_up_tls(socket, name)
-  local ran, session, message = pcall(socket.sslhandshake, socket, nil, name, true)
-  if ran and type(session) == "cdata" then
-    return true
-  end
-  message = message or "the certificate was refused"
-  return nil, failure_of(message, false, message ~= "timeout" and message ~= "closed" and "tls" or nil)
-end
-
 -- Connects, or takes a connection of the pool.
 local function connect(settings, address)
   local place = address.path and "unix:" .. address.path or ("%s:%d"):format(address.host, address.port)
@@ -241,10 +232,10 @@ local function connect(settings, address)
   end
   local connection = setmetatable({ socket = socket, settings = settings, room = 0, buffer = "", at = 1 }, Connection)
   if settings.tls and not connection:reused() then
-    local done, failure = set_up_tls(socket, address.host)
+    local done, reason, is_refused = tls.shake_hands(socket, address.host)
     if not done then
       connection:close()
-      return nil, failure
+      return nil, failure_of(reason, false, is_refused and "tls" or nil)
     end
   end
   return connection

@@ -5,8 +5,9 @@ local semaphore = require "ngx.semaphore"
 local ngx = _G.ngx
 local sleep, tcp = ngx.sleep, ngx.socket.tcp
 local kill, spawn, wait = ngx.thread.kill, ngx.thread.spawn, ngx.thread.wait
-local ceil, find, match, min = math.ceil, string.find, string.match, math.min
+local ceil, find, min = math.ceil, string.find, math.min
 local now = require("riskscreen.runtime.nginx.clock").now
+local tls = require "riskscreen.runtime.nginx.tls"
 
 -- The connections in use, by pool. A count may be too high: a connection that nginx ends with its request is not
 -- subtracted.
@@ -26,9 +27,6 @@ local doing = {
   first_byte = "waiting for an answer from",
   body = "receiving the answer from",
 }
-
--- Handshake failures that say nothing about a certificate.
-local connection_failures = { ["handshake failed"] = true, closed = true, timeout = true }
 
 ---@class riskscreen.cosocket.Connection
 ---@field peer riskscreen.cosocket.Peer
@@ -156,25 +154,6 @@ local function connect_failure(self, reason)
   return self:lose(reason, self.phase == "connect" and "could not connect to" or "could not find the address of")
 end
 
--- Shakes hands and returns whether it worked, or false and the reason. A handshake may end at once with a refused
--- certificate. Then lua-resty-core raises if it may keep the session, and returns true if it may not. So it may keep
--- it.
-local function shake_hands(sock, peer)
-  if peer.identity then
-    sock:setclientcert(peer.identity.certificates, peer.identity.key)
-  end
-  local ran, session, reason = pcall(sock.sslhandshake, sock, nil, peer.server_name, true)
-  if not ran then
-    return false, "the certificate was refused"
-  elseif type(session) == "cdata" then
-    return true
-  end
-  reason = reason or "handshake failed"
-  -- A failure at once may have the number of an earlier failure before it.
-  local words = match(reason, "^%d+: (.*)$")
-  return false, words and connection_failures[words] and words or reason
-end
-
 -- The errors 18 to 22 of X.509: the issuer is not known.
 local function hint_of(reason)
   local unknown = find(reason, "^1[89]: ") or find(reason, "^2[0-2]: ")
@@ -190,11 +169,14 @@ local function set_up_tls(self, connect_timeout)
     return self:lose("timeout", "")
   end
   sock:settimeouts(milliseconds(left), milliseconds(left), milliseconds(left))
-  local done, reason = shake_hands(sock, peer)
+  if peer.identity then
+    sock:setclientcert(peer.identity.certificates, peer.identity.key)
+  end
+  local done, reason, is_refused = tls.shake_hands(sock, peer.server_name)
   if done then
     note(self, "tls")
     return true
-  elseif not connection_failures[reason] and (find(reason, "certificate", 1, true) or find(reason, "^%d+: ")) then
+  elseif is_refused then
     self:close()
     local message = "could not verify the certificate of %s (%s)%s"
     return self:fail("tls", message:format(peer.title, reason, hint_of(reason)))
