@@ -133,7 +133,7 @@ function Rows:locate(names)
   self.looks = not is_free
   -- Where no name is that of the network, one that is like it would be passed over, and another network would count.
   for plain, position in pairs(lacks_network and positions or {}) do
-    if not (unlike_network:has(plain) or self.ignored[plain]) then
+    if not (unlike_network:get(plain) or self.ignored[plain]) then
       if is_like_network(plain) then
         return nil, LIKE_NETWORK:format(text.show(names[position]))
       end
