@@ -340,7 +340,7 @@ local function filled(space, element, index, group)
   for number, track in ipairs(space.tracks) do
     local residual = element.open[number] and residual_after(space, element.open[number], group)
     after.open[number] = residual
-    local is_decided = residual and index >= track.noted and (residual.is_known or after.notes[number] == "none")
+    local is_decided = residual and residual.is_known and index >= track.noted
     if is_decided and track.policy == 0 and not residual.entries[1] then
       return nil
     elseif is_decided then

@@ -131,6 +131,14 @@ describe("a difference of policies", function()
     end
   end)
 
+  it("is found where only a rule counts for which a lookup that is not offered is unknown", function()
+    local frozen, clean = { frozen = true, action = "block" }, { no_risk = true, action = "allow" }
+    local diff = with_rules(frozen, { frozen = true, action = "review", not_offered = "unknown" }, clean):diff(
+      with_rules(frozen, clean)
+    )
+    assert.same({ "unknown", "allow" }, { diff.changes[1].before, diff.changes[1].after })
+  end)
+
   it("is not decided where freezes are lifted by other events", function()
     local rules = { { frozen = true, action = "block" }, LOW }
     local old = policies.new { rules = rules, not_offered = "skip", lifting = { "lift" } }

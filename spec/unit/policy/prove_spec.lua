@@ -385,6 +385,14 @@ describe("a proof about undetermined rules", function()
     local alone = policies.new { rules = { frozen, late, clean }, not_offered = "unknown" }
     assert.is_true(alone:prove({ never = "unknown", where = where }).holds)
   end)
+
+  it("tells a rule about what is not recognised from others with its action", function()
+    local hack = { unrecognised = true, type = "hack", action = "allow" }
+    local policy = policies.new { rules = { hack, { any = true, action = "allow" } } }
+    for _, action in ipairs { "allow", "unknown" } do
+      assert.is_false(policy:prove({ never = action, where = { unrecognised = true } }).holds)
+    end
+  end)
 end)
 
 describe("a proof about shares", function()
@@ -481,6 +489,16 @@ describe("a claim", function()
     local policy = policies.new()
     assert.is_false(policy:prove("never allow where category is unseen").holds)
     assert.is_false(policy:prove("never allow where category_code is unseen").holds)
+  end)
+
+  it("is about the named kind of failures, where others lead to the same", function()
+    assert.is_false(policies.new():prove("never unknown where error = timeout").holds)
+  end)
+
+  it("is not about a flag of an assessment that is a failure", function()
+    local claim = { never = "unknown", where = { whitelist = true, is = { risks = "null" } } }
+    assert.equal(0, policies.new():prove(claim).cases)
+    assert.equal(1, policies.new({ absent_risks = "none" }):prove(claim).cases)
   end)
 
   it("is about a list of risks of which one meets them", function()
