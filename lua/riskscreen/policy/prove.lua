@@ -174,26 +174,23 @@ local function note_of(track, case, err)
     or "known"
 end
 
--- What a candidate leads to: the outcomes of atoms, notes about tracks, and whether a lookup has failed as wanted.
+-- A candidate with the outcomes of atoms, notes about tracks, and whether a lookup has failed as the claim wants it.
 local function class_of(space, claim, part, candidate, evidence)
-  local class, cases =
-    { candidate = candidate, weight = candidate.weight, outcomes = {}, notes = {}, has_failed = false }, {}
+  local class, cases, notes = { candidate = candidate, weight = candidate.weight, outcomes = {}, notes = {} }, {}, {}
+  class.has_failed = false
   for number, track in ipairs(space.tracks) do
     local case, err = track.case_of(evidence)
     local failure = case and case.failures[part.lookup]
     cases[track] = case
     class.notes[number] = is_noted(part, track) and note_of(track, case, err) or nil
     class.has_failed = class.has_failed or claim.failed ~= nil and is_wanted_failure(claim, part.lookup, failure)
+    notes[number] = tostring(class.notes[number])
   end
   for _, one in ipairs(part.atoms) do
     if not (one.child and one.child.forms[candidate.form]) then
       local case = cases[one.atom.track]
       class.outcomes[one.atom] = case and outcome_of(one.atom, case) or FAILS
     end
-  end
-  local notes = tables.pluck(space.tracks, "kind")
-  for number in ipairs(notes) do
-    notes[number] = tostring(class.notes[number])
   end
   class.key = ("%s %s %s"):format(tostring(candidate.form), tostring(class.has_failed), table.concat(notes, " "))
   return class

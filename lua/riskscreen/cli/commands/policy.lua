@@ -40,14 +40,18 @@ local function lines_of(path, content)
   return lines[1] and lines or status.fail(status.unknown, path .. ": the file is empty")
 end
 
--- Evidence as a journal has it.
-local function record_of(evidence)
+local function is_text(context)
+  return context.format == "table" or context.format == "csv"
+end
+
+-- Evidence as a journal has it, in the form of the output.
+local function record_of(context, evidence)
   local record, errs = tables.copy(evidence), {}
   for lookup, err in pairs(evidence.errors or {}) do
     errs[lookup] = tables.pick(err, { "kind", "message", "absent" })
   end
   record.errors = evidence.errors and errs
-  return record
+  return is_text(context) and json.ordered(record) or record
 end
 
 local function run_prove(context)
@@ -55,7 +59,6 @@ local function run_prove(context)
   local list = context.options.claims and tables.pluck(lines_of(context.options.claims), "text") or {}
   list = tables.concat(context.arguments.claim, list)
   local output, worst = context:output { "claim", "answer", "action", "record" }, status.done
-  local is_text = context.format == "table" or context.format == "csv"
   for _, claim in ipairs(list[1] and list or policy.rules_about and claims.standard_scores or claims.standard) do
     context:check_time()
     local ok, proof = pcall(policy.prove, policy, claim)
@@ -63,8 +66,7 @@ local function run_prove(context)
       status.misuse(("%s: %s"):format(claim, (tostring(proof):gsub("^.-prove: ", ""))))
     end
     local action = proof.decision and proof.decision.action
-    local record = proof.evidence and record_of(proof.evidence)
-    record = is_text and record and json.ordered(record) or record
+    local record = proof.evidence and record_of(context, proof.evidence)
     local answer = action and "does not hold" or tostring(proof)
     output:add { claim = claim, answer = answer, holds = proof.holds, action = action, record = record }
     worst = status.worse(worst, action and status.block or proof.holds and status.done or status.unknown)
@@ -113,10 +115,8 @@ local function run_diff(context)
     status.misuse "a policy for addresses and a score policy cannot be compared"
   end
   local diff, output = old:diff(new), context:output { "before", "after", "reasons", "record" }
-  local is_text = context.format == "table" or context.format == "csv"
   for _, change in ipairs(diff.changes) do
-    local record = change.evidence and record_of(change.evidence)
-    record = is_text and record and json.ordered(record) or record or is_text and "not decided" or nil
+    local record = change.evidence and record_of(context, change.evidence) or is_text(context) and "not decided" or nil
     output:add { before = change.before, after = change.after, reasons = change.reasons, record = record }
   end
   output:finish()
