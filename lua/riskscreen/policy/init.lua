@@ -145,39 +145,50 @@ local function case_without_risks(self, results, failures, err)
   return case
 end
 
--- The text of all that a reason about a risk depends on: whitelist flag, level, type, source. Nil for other values than
--- the interface's and the policy's own, so that the number of texts is bounded. The interface does not print the
--- service's own name as a source, so a policy without a rule about sources leaves it out.
-local function cache_key(self, whitelist, risk)
-  local level, kind, source = risk.riskLevel, risk.riskType, risk.riskSource
-  local is_known = enums.has("risk_level", level) and enums.has("risk_type", kind)
-  -- A missing source is none of the policy's, also where the policy knows the empty text.
-  if is_known and (not self.asks_source or self.recognised.source[source]) and type(whitelist) == "boolean" then
-    return (whitelist and "+" or "-") .. level .. "/" .. kind .. "/" .. (self.asks_source and source or "")
-  end
+-- Where the reason of a risk is cached, beside its level, its type and the whitelist flag. The interface does not print
+-- the service's own name as a source, so a policy without a rule about sources leaves the source out.
+local function place_of(self, risk)
+  return not self.asks_source or risk.riskSource
 end
 
--- The cached reason of a risk, and whether it is degraded; and the key under which it may be cached.
+-- The cached reason of a risk, and whether it is degraded.
 local function cached_reason(self, whitelist, risk)
-  local key = type(risk) == "table" and cache_key(self, whitelist, risk)
-  local cached = key and self.cache[key]
+  local types = type(risk) == "table" and self.cache[risk.riskLevel]
+  local flags = types and types[risk.riskType]
+  local places = flags and flags[whitelist]
+  local cached = places and places[place_of(self, risk)]
   if cached then
     return { action = cached.action, message = cached.message, rule = cached.rule, risk = risk }, cached.degraded
   end
-  return nil, false, key
+  return nil, false
+end
+
+-- Caches a reason about values of the interface and the policy's own, whose number is bounded. A missing source is none
+-- of the policy's, also where the policy knows the empty text.
+local function cache_reason(self, whitelist, risk, reason, degraded)
+  local level, kind, source = risk.riskLevel, risk.riskType, risk.riskSource
+  local is_known = enums.has("risk_level", level) and enums.has("risk_type", kind)
+  if is_known and (not self.asks_source or self.recognised.source[source]) and type(whitelist) == "boolean" then
+    local types = self.cache[level] or {}
+    local flags = types[kind] or {}
+    local places = flags[whitelist] or {}
+    self.cache[level], types[kind], flags[whitelist] = types, flags, places
+    places[place_of(self, risk)] =
+      { action = reason.action, message = reason.message, rule = reason.rule, degraded = degraded }
+  end
 end
 
 -- The reason of a risk, and whether it is degraded: cached, or evaluated by the rules. With the cache `client:screen`
 -- takes 15.8 us and without it 19.8 us (`./dev bench layers`, Lua 5.4).
 local function reason_of(self, results, risk, is_cacheable)
-  local reason, degraded, key
+  local reason, degraded
   if is_cacheable then
-    reason, degraded, key = cached_reason(self, results.risk.whitelist, risk)
+    reason, degraded = cached_reason(self, results.risk.whitelist, risk)
   end
   if not reason then
     reason, degraded = evaluate.case(self.rules, case_of_risk(self, results, risk))
-    if key then
-      self.cache[key] = { action = reason.action, message = reason.message, rule = reason.rule, degraded = degraded }
+    if is_cacheable and type(risk) == "table" then
+      cache_reason(self, results.risk.whitelist, risk, reason, degraded)
     end
   end
   return reason, degraded
@@ -382,8 +393,9 @@ function M.extended(policy, extend)
   for name, values in pairs(policy.recognised) do
     recognised[name] = tables.merge(values, extend["risk_" .. name])
   end
-  -- Both policies share the cache: each uses only reasons about values that it recognises itself.
-  return setmetatable(tables.merge(policy, { recognised = recognised }), Policy)
+  -- A cached reason is one about values that the policy recognises itself.
+  local cache = policy.cache and {}
+  return setmetatable(tables.merge(policy, { recognised = recognised, cache = cache }), Policy)
 end
 
 ---@class riskscreen.PolicyOptions
