@@ -47,7 +47,7 @@ local function await_turn(call)
   local route = call.route
   local state = route.state
   if state.limiter then
-    if call.attempt == 1 then
+    if not call.attempt then
       local all = state.settings.rate_limit.cost
       call.cost = route.operation and costs.of(all, route.operation, call.parameters) or 1
     end
@@ -64,7 +64,7 @@ local function await_turn(call)
     end
     call.day = state.limiter:day()
   end
-  if call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
+  if call.attempt and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
     local message = ("no time was left of %g s"):format(call.request.call_timeout)
     return select(2, send.unsent(call, errors.new("timeout", message, { sent = false })))
   end
@@ -167,7 +167,7 @@ local function next_attempt(call, err)
   local settings = reliability.retry_of(state.settings, call.request.options.retry)
   local wait, reason = retry.decide(settings, {
     idempotent = call.route.idempotent,
-    attempt = call.attempt,
+    attempt = call.attempt or 1,
     err = err,
     remaining = has_reached_deadline(call, err) and 0 or remaining(call, state.runtime.now()),
   }, state.settings.random)
@@ -185,7 +185,7 @@ local function await_next_attempt(call, err, wait)
   local state = call.route.state
   state.stats:count "retries"
   if state.hooks.retry then
-    states.tell_failure(call, "retry", err, { attempt = call.attempt, wait = wait })
+    states.tell_failure(call, "retry", err, { attempt = call.attempt or 1, wait = wait })
   end
   state.runtime.sleep(wait)
 end
@@ -202,7 +202,7 @@ local M = {}
 function M.attempt(call, at, timeout)
   local state = call.route.state
   local breaker, permit = state.breaker, nil
-  if state.limiter or call.attempt > 1 then
+  if state.limiter or call.attempt then
     local refusal = await_turn(call)
     if refusal then
       return nil, refusal, true
@@ -221,7 +221,7 @@ function M.attempt(call, at, timeout)
     call.permit = permit
   end
   local value, result = (state.hedge and send_hedged or send.send)(call, at, timeout)
-  call.permit = false
+  call.permit = nil
   if permit and value == nil then
     learn(breaker, permit, call, result)
   elseif permit then
@@ -250,7 +250,7 @@ function M.again(call, err, is_refused)
       return nil, err
     end
     await_next_attempt(call, err, wait)
-    call.attempt = call.attempt + 1
+    call.attempt = (call.attempt or 1) + 1
     value, err, is_refused = M.attempt(call, nil, call.request.timeout)
   end
   return value, err

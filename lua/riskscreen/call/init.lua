@@ -24,15 +24,15 @@ local validate = require "riskscreen.interface.validate"
 ---@field target string path and query of the request
 ---@field parameters? table checked
 ---@field started number
----@field is_open boolean it has not ended
----@field attempt integer
+---@field place? integer among the calls under way; nil once it has ended
+---@field attempt? integer of the attempts after the first
 ---@field attempt_started? number of the last attempt but the first; likewise the next one
 ---@field attempt_timeout? number seconds
 ---@field cost? number of a request under `rate_limit`
 ---@field day? integer on which it was taken
 ---@field requests integer sent, hedges included
 ---@field sent? boolean whether a request may have reached the service
----@field permit riskscreen.Permit|false of the attempt
+---@field permit? riskscreen.Permit of the attempt
 ---@field gave_up? string why there was no further attempt
 ---@field abandon fun(self)
 ---@field abandoned? boolean its task is ending
@@ -64,21 +64,20 @@ end
 -- Makes a call. Nearly every one ends with its first request.
 local function run(route, built, target, parameters)
   local state = route.state
-  local counts, budget, runtime = route.counts, state.budget, state.runtime
+  local budget, runtime = state.budget, state.runtime
   local started = runtime.now()
+  -- Eight fields: with a ninth, Lua makes a table of twice the size.
   local call = {
     route = route,
     request = built,
     target = target,
     parameters = parameters,
     started = started,
-    is_open = false,
-    attempt = 1,
+    place = nil,
     requests = 0,
-    permit = false,
     abandon = abandon,
   }
-  state.stats:begin(call, counts)
+  state.stats:begin(call, route.counts)
   if budget.left < budget.reserve then
     budget:earn()
   end
@@ -93,8 +92,8 @@ local function run(route, built, target, parameters)
   end
   if value == nil then
     return fail(call, other)
-  elseif call.is_open then
-    state.stats:finish(call, counts, "succeeded", runtime.now() - started)
+  elseif call.place then
+    state.stats:finish(call, route.counts, "succeeded", runtime.now() - started)
   end
   return value, other
 end
@@ -136,30 +135,6 @@ local function unsent(state, err, name)
   return nil, err
 end
 
-local function check(route, parameters, options)
-  local state, level = route.state, options.address_check
-  if level == nil then
-    level = route.level
-  end
-  local checked, err = validate.parameters(route.operation, parameters, level, state.settings.extend)
-  if not checked then
-    return unsent(state, err, route.name)
-  end
-  return checked
-end
-
-local function make(route, parameters, options)
-  local state = route.state
-  if not state.transport or state.runtime.refusal() or not route.method then
-    return unsent(state, states.refusal(state) or request.unpublished(route.operation), route.name)
-  end
-  local built, target = request.build(route, parameters, options)
-  if not built then
-    return unsent(state, target, route.name)
-  end
-  return run(route, built, target, parameters)
-end
-
 ---Checks an operation's parameters as a call does.
 ---@param state riskscreen.State
 ---@param operation riskscreen.Operation
@@ -168,7 +143,15 @@ end
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
 function M.check(state, operation, parameters, options)
-  return check(state.routes[operation] or new_route(state, operation), parameters, options)
+  local level = options.address_check
+  if level == nil then
+    level = (state.routes[operation] or new_route(state, operation)).level
+  end
+  local checked, err = validate.parameters(operation, parameters, level, state.settings.extend)
+  if not checked then
+    return unsent(state, err, operation.name)
+  end
+  return checked
 end
 
 ---Makes a call whose parameters are checked.
@@ -180,7 +163,15 @@ end
 ---@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response but the answer's
 ---body
 function M.make(state, operation, parameters, options)
-  return make(state.routes[operation] or new_route(state, operation), parameters, options)
+  local route = state.routes[operation] or new_route(state, operation)
+  if not state.transport or state.runtime.refusal() or not route.method then
+    return unsent(state, states.refusal(state) or request.unpublished(operation), operation.name)
+  end
+  local built, target = request.build(route, parameters, options)
+  if not built then
+    return unsent(state, target, operation.name)
+  end
+  return run(route, built, target, parameters)
 end
 
 ---Makes a call.
@@ -191,12 +182,11 @@ end
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function M.perform(state, operation, parameters, options)
-  local route = state.routes[operation] or new_route(state, operation)
-  local checked, err = check(route, parameters, options)
+  local checked, err = M.check(state, operation, parameters, options)
   if not checked then
     return nil, err
   end
-  return make(route, checked, options)
+  return M.make(state, operation, checked, options)
 end
 
 ---Sends a request that no operation describes.

@@ -14,6 +14,8 @@ local transport_kinds = tables.set { "network", "timeout", "tls", "protocol", "c
 -- The phases that a failure may name.
 local phases = tables.set { "queue", "name_lookup", "connect", "tls", "first_byte", "body" }
 
+local SHORTEST_ATTEMPT = retry.SHORTEST_ATTEMPT
+
 local M = {}
 
 -- The error of a transport's failure. A proxy's words may be in its message.
@@ -27,7 +29,7 @@ end
 
 local function tell_response(call, reply, elapsed, hedged)
   states.tell(call, "response", {
-    attempt = call.attempt,
+    attempt = call.attempt or 1,
     hedge = hedged or false,
     status = reply.status,
     size = #(reply.body or ""),
@@ -85,7 +87,7 @@ local function prepare(call, at, timeout, hedged, fresh)
   at = given ~= key and state.runtime.now() or at
   if state.hooks.request then
     states.tell(call, "request", {
-      attempt = call.attempt,
+      attempt = call.attempt or 1,
       hedge = hedged or false,
       timeout = timeout - (at - started),
       size = #(call.request.body or ""),
@@ -96,7 +98,7 @@ local function prepare(call, at, timeout, hedged, fresh)
   timeout = timeout - (at - started)
   if not state.transport then
     return nil, errors.new("cancelled", "the client was closed", { sent = false })
-  elseif timeout < retry.SHORTEST_ATTEMPT then
+  elseif timeout < SHORTEST_ATTEMPT then
     local message = "no time was left for the request, after the rate limit and the functions access_key and on.request"
     return nil, errors.new("timeout", message, { sent = false, phase = "queue" })
   end
@@ -108,7 +110,7 @@ local function may_resend(call, time_left)
   local state = call.route.state
   return call.request.replay
     and state.transport ~= nil
-    and time_left >= retry.SHORTEST_ATTEMPT
+    and time_left >= SHORTEST_ATTEMPT
     and (not state.limiter or state.limiter:try(call.cost))
 end
 
@@ -144,27 +146,27 @@ end
 function M.send(call, at, timeout, hedged, fresh)
   local request, route = call.request, call.route
   local state = route.state
-  local key, hooks, stats = state.settings.access_key, state.hooks, state.stats
-  if key ~= state.redacted_key or hooks.request or not state.transport or timeout < retry.SHORTEST_ATTEMPT then
+  local key, hooks, stats, transport = state.settings.access_key, state.hooks, state.stats, state.transport
+  if key ~= state.redacted_key or hooks.request or not transport or timeout < SHORTEST_ATTEMPT then
     key, at, timeout = prepare(call, at, timeout, hedged, fresh)
     if not key then
       return M.unsent(call, at)
     end
   end
-  call.requests = call.requests + 1
-  stats.counters.requests = stats.counters.requests + 1
+  local counters, requests = stats.counters, call.requests + 1
+  counters.requests, call.requests = counters.requests + 1, requests
   if request.body then
     stats:count("bytes_sent", #request.body)
   end
   local context = state.context -- with this request's key, also after those of many others
-  local connect_timeout = math.min(request.connect_timeout, timeout)
-  local reply, failure = state.transport(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
+  local connect_timeout = timeout < request.connect_timeout and timeout or request.connect_timeout
+  local reply, failure = transport(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
   local answered = state.runtime.now()
   if not reply then
     return without_reply(call, failure, context, at, timeout, hedged, fresh)
   end
   local body, value, other = reply.body, response.interpret(route.reader, call.parameters, reply, context)
-  if value ~= nil and at == call.started and call.requests == 1 and hedged == nil then
+  if value ~= nil and at == call.started and call.requests == 1 and hedged == nil and call.place then
     stats:succeed_directly(call, route.counts, body and #body or 0, answered - at)
   else
     stats:answered(reply.status, body and #body or 0, answered - at)

@@ -46,7 +46,12 @@ function Histogram:observe(seconds)
   local counts, index = self.counts, index_of(seconds)
   counts[index] = counts[index] + 1
   self.sum = self.sum + seconds
-  self.min, self.max = seconds < self.min and seconds or self.min, seconds > self.max and seconds or self.max
+  if seconds < self.min then
+    self.min = seconds
+  end
+  if seconds > self.max then
+    self.max = seconds
+  end
 end
 
 function Histogram:include(other)
@@ -114,7 +119,9 @@ end
 ---@field statuses table<integer, integer> answers by HTTP status, besides those of direct calls
 ---@field operations table<string, riskscreen.OperationCounts>
 ---@field private requests riskscreen.Histogram latencies of the requests, besides those of direct calls
----@field private begun table<{ is_open: boolean }, true> calls that are under way, or were
+---@field private open table<integer, table|integer> the calls under way by their places; in a free place the number of
+---the next free one. A call that an error has left behind is collected, and then no longer under way.
+---@field private free integer the first free place
 local Stats = {}
 
 -- The counters and their meaning.
@@ -157,7 +164,8 @@ function M.new()
     statuses = {},
     operations = {},
     requests = new_histogram(),
-    begun = setmetatable({}, { __mode = "k" }),
+    open = setmetatable({}, { __mode = "v" }),
+    free = 1,
   })
 end
 
@@ -180,23 +188,24 @@ function Stats:of(operation)
   return counts
 end
 
----Counts the beginning of a call. A call that an error has left behind is collected, and then no longer under way.
----@param call table gets the field `is_open`, which is false once its end is counted
+---Counts the beginning of a call.
+---@param call table gets the field `place`, which is nil once its end is counted
 ---@param counts riskscreen.OperationCounts
 function Stats:begin(call, counts)
+  local open, place = self.open, self.free
   counts.calls = counts.calls + 1
-  call.is_open = true
-  self.begun[call] = true
+  self.free = open[place] or place + 1
+  open[place], call.place = call, place
 end
 
 ---Counts the end of a call that has succeeded with one request, and that request.
----@param call table
+---@param call table under way
 ---@param counts riskscreen.OperationCounts
 ---@param size integer bytes of the answer
 ---@param seconds number
 function Stats:succeed_directly(call, counts, size, seconds)
-  local own = self.counters
-  call.is_open = false
+  local own, place = self.counters, call.place
+  self.open[place], self.free, call.place = self.free, place, nil
   own.bytes_received = own.bytes_received + size
   counts.direct:observe(seconds)
 end
@@ -208,10 +217,11 @@ end
 ---@param seconds? number
 ---@param kind? string of the error
 function Stats:finish(call, counts, outcome, seconds, kind)
-  if not call.is_open then
+  local place = call.place
+  if not place then
     return
   end
-  call.is_open = false
+  self.open[place], self.free, call.place = self.free, place, nil
   counts[outcome] = counts[outcome] + 1
   if seconds then
     counts.latency:observe(seconds)
@@ -221,10 +231,10 @@ function Stats:finish(call, counts, outcome, seconds, kind)
   end
 end
 
-local function under_way(calls)
+local function under_way(open)
   local count = 0
-  for call in pairs(calls) do
-    count = count + (call.is_open and 1 or 0)
+  for _, call in pairs(open) do
+    count = count + (type(call) == "table" and 1 or 0)
   end
   return count
 end
@@ -260,7 +270,7 @@ function Stats:snapshot()
       end
     end
   end
-  result.in_flight, result.errors = under_way(self.begun), tables.copy(self.kinds)
+  result.in_flight, result.errors = under_way(self.open), tables.copy(self.kinds)
   result.latency = { calls = histogram_snapshot(calls), requests = histogram_snapshot(requests) }
   return result
 end

@@ -107,15 +107,6 @@ local lookups_of = tables.memoize(lookups.wanted)
 local Screening = {}
 Screening.__index = Screening
 
--- The value of one lookup, and its response or its error.
-local function look_up(screening, lookup, subject, options)
-  local value, other = screening.look_up(screening.state, lookup.operation, subject, options)
-  if value == nil then
-    other.asked = lookup.name
-  end
-  return value, other
-end
-
 -- The results of the lookups that the service offers for the network.
 local function look_up_offered(screening, subject, options)
   local offered, functions, found = {}, {}, {}
@@ -123,7 +114,7 @@ local function look_up_offered(screening, subject, options)
     if lookups.applies(lookup, subject.network) then
       offered[#offered + 1] = lookup
       functions[#offered] = function()
-        return look_up(screening, lookup, subject, options)
+        return screening.look_up(screening.state, lookup.operation, subject, options)
       end
     else
       found.not_offered = found.not_offered or {}
@@ -143,6 +134,7 @@ local function look_up_offered(screening, subject, options)
     if not values[index] then
       found.errors = found.errors or {}
       found.errors[lookup.name] = errs[index]
+      errs[index].asked = lookup.name
     end
   end
   return found
@@ -255,10 +247,12 @@ local function ask_service(screening, subject, options, address)
     decision = policy:decide(look_up_offered(screening, subject, options))
   else
     -- The risk assessment alone is offered for every network and needs no task.
-    local value, other = look_up(screening, wanted[1], subject, options)
+    local lookup = wanted[1]
+    local value, other = screening.look_up(state, lookup.operation, subject, options)
     if value then
       decision, answer = policy:decide_record(value, address, subject.network), other
     else
+      other.asked = lookup.name
       decision = policy:decide { errors = { risk = other } }
     end
   end

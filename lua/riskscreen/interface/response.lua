@@ -263,14 +263,12 @@ end
 
 -- The payload in its final form, or nil and a message. Its shape is good, and its records must repeat the parameters.
 local function settle(reader, parameters, data)
-  local operation, names, message = reader.operation, reader.repeats, nil
+  local names, message = reader.repeats, nil
   if names then
     message = differs(names, parameters, data, "data", reader.extend)
-    if message then
-      return nil, message
-    end
-    return data
+    return not message and data or nil, message
   end
+  local operation = reader.operation
   names = operation.repeats
   for index, record in ipairs(names and data or NONE) do
     message = message or differs(names, parameters, record, "data[" .. index .. "]", reader.extend)

@@ -249,7 +249,7 @@ end
 -- `./dev bench layers` this shortcut saves a tenth of a call on Lua 5.4 and a fifth on LuaJIT.
 local function plain_lookup(networks, parameters, level)
   local address, network = parameters.address, parameters.network
-  if not networks[network] or type(address) ~= "string" or getmetatable(parameters) ~= nil then
+  if not networks[network] or getmetatable(parameters) ~= nil then
     return nil
   end
   local second = next(parameters, (next(parameters)))
@@ -258,7 +258,8 @@ local function plain_lookup(networks, parameters, level)
   elseif level then
     return addresses.validate(address, network, level) and { address = address, network = network }
   end
-  return #address <= MAX_STRING and text.is_plain(address) and { address = address, network = network }
+  local is_short = type(address) == "string" and #address <= MAX_STRING
+  return is_short and text.is_plain(address) and { address = address, network = network }
 end
 
 ---Checks an operation's parameters. A wrong parameter is an error object and never raises: parameters are data.

@@ -728,7 +728,9 @@ describe("a task that is cancelled", function()
     end)
     plan[1] = "broken"
     assert.equal("protocol", select(2, scene.risk()).kind)
-    assert.equal(0, scene.client:stats().in_flight)
+    local stats = scene.client:stats()
+    assert.same({ 2, 0, 1, 1, 0 }, { stats.calls, stats.succeeded, stats.failed, stats.cancelled, stats.in_flight })
+    assert.equal(1, stats.statuses[200])
   end)
 
   it("before it has begun leaves nothing behind", function()
