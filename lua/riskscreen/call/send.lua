@@ -166,7 +166,7 @@ function M.send(call, at, timeout, hedged, fresh)
     return without_reply(call, failure, context, at, timeout, hedged, fresh)
   end
   local body, value, other = reply.body, response.interpret(route.reader, call.parameters, reply, context)
-  if value ~= nil and at == call.started and call.requests == 1 and hedged == nil and call.place then
+  if value ~= nil and at == call.started and requests == 1 and hedged == nil and call.place then
     stats:succeed_directly(call, route.counts, body and #body or 0, answered - at)
   else
     stats:answered(reply.status, body and #body or 0, answered - at)

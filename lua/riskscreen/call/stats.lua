@@ -7,9 +7,9 @@ local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 local LIMITS = tables.concat(BOUNDS, { math.huge })
 
--- The number of a duration's bucket. Most durations are in the first ones.
+-- The number of a duration's bucket. Answers from afar are beyond the first ones.
 local function index_of(seconds)
-  local index = 1
+  local index = seconds > LIMITS[4] and 5 or 1
   while seconds > LIMITS[index] do
     index = index + 1
   end

@@ -141,14 +141,10 @@ local function start_workers(run)
   end
 end
 
-local function next_result(run)
-  return run.results[(run.reported + 1) % run.window]
-end
-
 -- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones. A result
 -- does not wait for a slow source.
 local function fill(run)
-  local now = run.runtime.now
+  local now, results, wanted = run.runtime.now, run.results, (run.reported + 1) % run.window
   local began = now()
   start_workers(run)
   while
@@ -158,7 +154,7 @@ local function fill(run)
   do
     take(run)
     start_workers(run)
-    if next_result(run) and now() - began > SLOW then
+    if results[wanted] and now() - began > SLOW then
       return
     end
   end
@@ -213,6 +209,10 @@ local function report(run, entry)
     tell_progress(run)
   end
   return run.present(entry.index, value, err, entry.item, extra)
+end
+
+local function next_result(run)
+  return run.results[(run.reported + 1) % run.window]
 end
 
 ---The next result of a run; nothing at the end.

@@ -200,10 +200,8 @@ return function(runtime)
   end
 
   local function wake_all(waiters)
-    if next(waiters) then
-      for _, wake in ipairs(keys_of(waiters)) do
-        wake()
-      end
+    for _, wake in ipairs(keys_of(waiters)) do
+      wake()
     end
   end
 
@@ -485,7 +483,9 @@ return function(runtime)
       ---Ends all waits that are under way.
       notify = function()
         notices = notices + 1
-        wake_all(waiters)
+        if next(waiters) then
+          wake_all(waiters)
+        end
       end,
     }
   end

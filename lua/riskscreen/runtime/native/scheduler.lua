@@ -239,12 +239,6 @@ local function wait_limit(seconds)
   return seconds
 end
 
--- Resumes a task that waits for an operation. It need not become a ready one first.
-local function resume_waiting(waiter)
-  waiter.interrupt, waiter.suspended = nil, false
-  resume(waiter)
-end
-
 -- Takes finished operations out of the loop one by one, so that a step with a budget leaves the rest in it.
 local function dispatch(this, resuming, out_of_time)
   while not (out_of_time and out_of_time()) do
@@ -258,7 +252,8 @@ local function dispatch(this, resuming, out_of_time)
     if type(waiter) == "function" then
       waiter()
     elseif waiter and resuming then
-      resume_waiting(waiter)
+      waiter.interrupt, waiter.suspended = nil, false
+      resume(waiter) -- it need not become a ready one first
     elseif waiter then
       waiter.suspended = false -- it keeps its `interrupt`: stopped before it goes on, it cancels its transfer
       make_ready(waiter)
