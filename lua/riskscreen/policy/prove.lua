@@ -118,8 +118,9 @@ local function prepare(space, claim)
   first.has_failed = not claim.failed
   for index, part in ipairs(space.parts) do
     part.atoms, part.classes, part.groups = {}, {}, {}
-    if part.parent then
-      space.parts[part.parent].last_child = index
+    local parent = space.parts[part.parent]
+    while parent do
+      parent.last_below, parent = index, space.parts[parent.parent]
     end
   end
   for number, track in ipairs(space.tracks) do
@@ -351,7 +352,7 @@ end
 local function merge_into(list, space, element, index)
   local key = { tostring(element.has_failed) }
   for place, part in ipairs(space.parts) do
-    key[place + 1] = (part.last_child or 0) > index and element.keys[place] or "-"
+    key[place + 1] = (part.last_below or 0) > index and element.keys[place] or "-"
   end
   for number, track in ipairs(space.tracks) do
     local residual, reason = element.open[number], space.keeps_rules and element.reasons[track.policy]
