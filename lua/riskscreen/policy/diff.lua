@@ -49,12 +49,8 @@ end
 -- Adds the changes for lists of some risks, but for those whose pair of actions is known. Returns all pairs of actions;
 -- nil if there are too many combinations.
 local function add_changes(domain, diff, both, slots, known)
-  local groups, found, claim = {}, {}, { is = {} }
-  local space = domain.space(both, claim, slots)
-  if space then
-    space.keeps_rules = slots == 1
-  end
-  local elements = prove.enumerate(space, claim)
+  local groups, found = {}, {}
+  local elements = prove.enumerate(domain, both, { is = {} }, slots, slots == 1)
   for _, element in ipairs(elements or {}) do
     local before, after = element.actions[1], element.actions[2]
     diff.cases = diff.cases + element.count

@@ -15,11 +15,8 @@ local M = {}
 
 -- The rules that decide about some evidence; nil if there is too much of it.
 local function deciding(domain, policy)
-  local space = domain.space({ policy }, { is = {} }, 1)
-  if space then
-    space.keeps_rules = true
-  end
-  return prove.enumerate(space, { is = {} }) and space.deciding
+  local elements, _, rules = prove.enumerate(domain, { policy }, { is = {} }, 1, true)
+  return elements and rules
 end
 
 -- An `error` rule decides about a kind of failures that no earlier one handles, where all lookups fail so.
@@ -60,7 +57,7 @@ end
 -- What the policy does about evidence with an unknown value of a field.
 local function unknown_value(domain, policy, field)
   local claim, actions, allowed = { is = { [field] = "unknown" } }, {}, {}
-  local elements = prove.enumerate(domain.space({ policy }, claim, 1), claim)
+  local elements = prove.enumerate(domain, { policy }, claim, 1)
   for _, element in ipairs(elements or {}) do
     actions[element.actions[1]] = true
     allowed[#allowed + 1] = element.actions[1] == "allow" and element or nil

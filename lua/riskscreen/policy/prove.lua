@@ -47,8 +47,6 @@ local KINDS = {
 ---@field parts riskscreen.policy.Part[] each behind its parent
 ---@field tracks riskscreen.policy.Track[] the one of a claim first
 ---@field finish? fun(evidence: table): table the evidence of the parts as a policy takes it
----@field keeps_rules? boolean rules that decide are told apart, and not their actions alone
----@field deciding? table<riskscreen.Rule, true> the rules that decide about some case
 
 ---What a kind of policies gives to a proof.
 ---@class riskscreen.policy.Domain
@@ -369,15 +367,21 @@ local function merge_into(list, space, element, index)
   list[place].count = count
 end
 
----All evidence that the rules of the tracks tell apart and that a claim is about; nil if there is too much of it.
----@param space riskscreen.policy.Space|nil
+---All evidence that the rules of policies tell apart and that a claim is about; nil if there is too much of it.
+---@param domain riskscreen.policy.Domain
+---@param policies table[]
 ---@param claim riskscreen.policy.CompiledClaim
+---@param slots integer the risks of a list, or the strategies
+---@param keeps_rules? boolean rules that decide are told apart, and not their actions alone
 ---@return table[]|nil elements each with `actions` and `reasons` by the policy, `count`, `weight` and `evidence`
 ---@return integer steps
-function M.enumerate(space, claim)
+---@return table<riskscreen.Rule, true>|nil deciding the rules that decide about some case
+function M.enumerate(domain, policies, claim, slots, keeps_rules)
+  local space = domain.space(policies, claim, slots)
   if not space then
     return nil, 0
   end
+  space.keeps_rules = keeps_rules
   local elements, finished = { prepare(space, claim) }, {}
   for index in ipairs(space.parts) do
     local after = {}
@@ -401,7 +405,7 @@ function M.enumerate(space, claim)
   table.sort(finished, function(one, other)
     return one.weight < other.weight
   end)
-  return finished, space.steps
+  return finished, space.steps, space.deciding
 end
 
 ---@class riskscreen.Proof
@@ -434,7 +438,7 @@ function M.example(domain, elements, is_example)
 end
 
 local function prove_lists(domain, policy, claim, slots)
-  local elements, steps = M.enumerate(domain.space({ policy }, claim, slots), claim)
+  local elements, steps = M.enumerate(domain, { policy }, claim, slots)
   local proof, broken = setmetatable({ cases = 0, steps = steps }, Proof), {}
   for _, element in ipairs(elements or NONE) do
     proof.cases = proof.cases + element.count
