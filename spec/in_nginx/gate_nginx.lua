@@ -831,7 +831,9 @@ describe("the gate", function()
       ["max_body between 1 and 16777216 bytes"] = "{ address = { json = 'x', max_body = 0.5 }" .. rest,
       ["with one of argument"] = "{ address = { max_body = 5 }" .. rest,
       ["subjects%[2%]%.address is required"] = "{ subjects = { { address = 'x' }, {} }" .. rest,
-      ["block.status must be between 200 and 599"] = "{ block = { status = 99 }" .. rest,
+      ["block.status must be between 300 and 599"] = "{ block = { status = 99 }" .. rest,
+      ["invalid.status must be between 300 and 599"] = "{ invalid = { status = 200 }" .. rest,
+      ["review.status must be between 200 and 599"] = "{ review = { status = 199 }" .. rest,
     } do
       local raised = running.nginx:eval([[local ok, message = pcall(function(...)
         local gate = require("riskscreen.nginx.gate").new(]] .. code .. [[)

@@ -45,19 +45,23 @@ local M = {}
 ---@field content_type? string
 ---@field headers? table<string, string>
 
----@type riskscreen.Option[]
-M.options = {
-  build.count("status", "", 403, 200, 599, "The HTTP status."),
-  build.checked(
-    "body",
-    "table|string|boolean",
-    body,
-    "A table is sent as JSON; false: nginx's own page, or the location's error_page.",
-    DEFAULT_BODY
-  ),
-  build.checked("content_type", "string", content_type, "The type of the body.", "application/json"),
-  build.map("headers", build.checked("header", "string", line, ""), "More headers.", {}, named),
-}
+---The options of an answer.
+---@param least integer the lowest status
+---@return riskscreen.Option[]
+function M.options(least)
+  return {
+    build.count("status", "", 403, least, 599, "The HTTP status."),
+    build.checked(
+      "body",
+      "table|string|boolean",
+      body,
+      "A table is sent as JSON; false: nginx's own page, or the location's error_page.",
+      DEFAULT_BODY
+    ),
+    build.checked("content_type", "string", content_type, "The type of the body.", "application/json"),
+    build.map("headers", build.checked("header", "string", line, ""), "More headers.", {}, named),
+  }
+end
 
 ---Sends an answer that is made for one request, and ends it. A refusal that may end is sent with `Retry-After`.
 ---@param status integer

@@ -76,7 +76,7 @@ local function answers_of(checked)
   for _, name in ipairs { "block", "review", "unknown", "invalid" } do
     answers[name] = checked[name] and deny_response.sender(checked[name])
   end
-  answers.block = answers.block or deny_response.sender(check.options(deny_response.options, {}))
+  answers.block = answers.block or deny_response.sender(check.options(deny_response.options(300), {}))
   answers.review = answers.review or answers.block
   return answers
 end

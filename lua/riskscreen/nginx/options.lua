@@ -16,6 +16,9 @@ local MAX_SUBJECTS = 100
 local MAX_ENTRIES = 1000000
 
 local actions = { "block", "review", "allow" }
+
+-- Callers take a 2xx for a success, and so does an `auth_request` before this gate.
+local refusal = deny_response.options(300)
 local levels = { "debug", "info", "notice", "warn", "err" }
 
 local M = { ONE_PLACE = "address and subjects exclude each other" }
@@ -101,10 +104,10 @@ M.location = {
   ),
   timeout(3, "How long a request may wait for its decision."),
   build.group("proxy", proxy, "The proxies that ask `gate:answer()` about their requests.", {}),
-  build.group("block", deny_response.options, "The answer to a blocked request."),
-  build.group("review", deny_response.options, "The answer to a request for review; by default that of `block`."),
-  build.group("unknown", deny_response.options, "The answer to an unknown decision; by default by effective action."),
-  build.group("invalid", deny_response.options, "The answer if there is no address; by default by effective action."),
+  build.group("block", refusal, "The answer to a blocked request."),
+  build.group("review", deny_response.options(200), "The answer to a request for review; by default that of `block`."),
+  build.group("unknown", refusal, "The answer to an unknown decision; by default by effective action."),
+  build.group("invalid", refusal, "The answer if there is no address; by default by effective action."),
   build.group("variables", {
     variable("action", "The decision: allow, review, block or unknown."),
     variable("source", "Its source: lru, dict, redis, upstream, stale, list, exempt or invalid."),
