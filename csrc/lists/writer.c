@@ -37,10 +37,6 @@ struct output {
     struct rsc_list_summary summary;
 };
 
-static int no_memory(struct rsc_error *error) {
-    return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory");
-}
-
 static size_t record_size(const unsigned char *record) {
     return RSC_LIST_RECORD_HEAD + (size_t)record[0] + record[1] + (size_t)rsc_list_load(record + 2, 2);
 }
@@ -113,13 +109,15 @@ static FILE *create_temporary(const char *path) {
 }
 
 int rsc_list_writer_open(struct rsc_list_writer *writer, const char *path, size_t capacity, struct rsc_error *error) {
+    capacity -= capacity % sizeof *writer->sorted; /* of the last one, too, the address is aligned */
     *writer = (struct rsc_list_writer){.capacity = capacity};
     writer->path = strdup(path);
     writer->buffer = malloc(capacity);
     writer->runs = calloc(RSC_LIST_RUNS_MAX, sizeof *writer->runs);
     if (writer->path == NULL || writer->buffer == NULL || writer->runs == NULL) {
-        return no_memory(error);
+        return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory");
     }
+    writer->sorted = (struct rsc_list_sorted *)(void *)(writer->buffer + capacity);
     return RSC_OK;
 }
 
@@ -145,21 +143,8 @@ static int spill(struct rsc_list_writer *writer, struct rsc_error *error) {
     if (fflush(file) != 0 || ferror(file)) {
         return rsc_system_error(error, "cannot write a temporary file beside it");
     }
+    writer->sorted += writer->sorted_count;
     writer->length = writer->sorted_count = 0;
-    return RSC_OK;
-}
-
-static int reserve_sorted(struct rsc_list_writer *writer, struct rsc_error *error) {
-    if (writer->sorted_count < writer->sorted_capacity) {
-        return RSC_OK;
-    }
-    size_t capacity = writer->sorted_capacity == 0 ? 1024 : writer->sorted_capacity * 2;
-    struct rsc_list_sorted *sorted = realloc(writer->sorted, capacity * sizeof *sorted);
-    if (sorted == NULL) {
-        return no_memory(error);
-    }
-    writer->sorted = sorted;
-    writer->sorted_capacity = capacity;
     return RSC_OK;
 }
 
@@ -170,8 +155,9 @@ int rsc_list_writer_add(struct rsc_list_writer *writer, const struct rsc_list_en
         return rsc_error_set(error, RSC_ERROR_LIMIT, 0, "a scope, an address or a note is empty or too long");
     }
     size_t size = RSC_LIST_RECORD_HEAD + scope.length + address.length + note.length;
-    int result = writer->capacity - writer->length < size ? spill(writer, error) : RSC_OK;
-    if (result != RSC_OK || (result = reserve_sorted(writer, error)) != RSC_OK) {
+    size_t left = (size_t)((unsigned char *)writer->sorted - writer->buffer) - writer->length;
+    int result = left < size + sizeof *writer->sorted ? spill(writer, error) : RSC_OK;
+    if (result != RSC_OK) {
         return result;
     }
     unsigned char *record = writer->buffer + writer->length;
@@ -184,8 +170,8 @@ int rsc_list_writer_add(struct rsc_list_writer *writer, const struct rsc_list_en
     if (note.length > 0) {
         memcpy(record + RSC_LIST_RECORD_HEAD + scope.length + address.length, note.bytes, note.length);
     }
-    writer->sorted[writer->sorted_count++] =
-        (struct rsc_list_sorted){rsc_list_hash(address.bytes, address.length), record};
+    *--writer->sorted = (struct rsc_list_sorted){rsc_list_hash(address.bytes, address.length), record};
+    writer->sorted_count++;
     writer->length += size;
     return RSC_OK;
 }
@@ -385,7 +371,6 @@ void rsc_list_writer_close(struct rsc_list_writer *writer) {
         (void)fclose(writer->runs[i].file);
     }
     free(writer->runs);
-    free(writer->sorted);
     free(writer->buffer);
     free(writer->path);
     *writer = (struct rsc_list_writer){.path = NULL};

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define RSC_LIST_BUFFER_MIN 4096u /* bytes of records that are sorted at a time */
+#define RSC_LIST_BUFFER_MIN 4096u /* bytes of what is sorted at a time */
 #define RSC_LIST_BUFFER_MAX (1u << 30)
 #define RSC_LIST_RUNS_MAX   512 /* temporary files; each is open until the end */
 
@@ -26,10 +26,9 @@ struct rsc_list_entry {
 
 struct rsc_list_writer {
     char *path;
-    unsigned char *buffer; /* records, as they came */
-    size_t length, capacity;
-    struct rsc_list_sorted *sorted; /* where the records begin, with their hashes */
-    size_t sorted_count, sorted_capacity;
+    unsigned char *buffer;          /* records, as they came; behind them, from its end down: */
+    struct rsc_list_sorted *sorted; /* where the records begin, with their hashes; the last one first */
+    size_t length, sorted_count, capacity;
     struct rsc_list_run *runs;
     size_t run_count;
 };
