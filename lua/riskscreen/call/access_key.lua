@@ -264,7 +264,10 @@ function M.hide_of(owner, decision)
     owner.redact = owner.redact or tostring -- until the key can be read
   end
   local hide = owner.redact
-  for _, answer in pairs(owner.redactors and decision or {}) do
+  if not (owner.redactors and decision) then
+    return hide
+  end
+  for _, answer in pairs(decision) do
     local own = owner.redactors[answer]
     if own and own ~= owner.redact then
       hide = both(hide, own)
