@@ -212,7 +212,7 @@ describe("a proof over a few raw values", function()
   it("agrees with every combination of one risk and of two", function()
     local random = randoms.new(randoms.SEED)
     local cases = cases_of(random)
-    for _ = 1, randoms.rounds(30) do
+    for _ = 1, randoms.rounds(12) do
       local options = options_without_shares(cases)
       local policy = cases.new(options)
       for _, action in ipairs(ACTIONS) do
