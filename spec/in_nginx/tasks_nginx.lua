@@ -37,6 +37,7 @@ each_inside_nginx "spec/unit/client/pages_spec.lua"
 each_inside_nginx("spec/unit/client/bulk_spec.lua", HTTP)
 each_inside_nginx("spec/unit/client/screen_spec.lua", {
   ["over HTTP"] = HTTP["over HTTP"],
+  ["does not show such a key in a journal"] = "it makes a file with lfs, which writes a global variable",
   ["ends with the failure of a task that it has spawned"] = "a transport has a thread of its own",
 })
 each_inside_nginx("spec/unit/client/screen_all_spec.lua", {

@@ -4,7 +4,6 @@ local recorder = require "spec.support.recorder"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.support.sandbox"
 local tables = require "riskscreen.util.tables"
-local temporary = require "spec.support.temporary"
 
 local clean, high = sandbox.scenario "clean-eth", sandbox.scenario "high-eth"
 
@@ -113,6 +112,7 @@ describe("a decision about an answer that holds the access key", function()
   end)
 
   it("does not show such a key in a journal, nor in the error of a submission", function()
+    local temporary = require "spec.support.temporary"
     local count, is_nested, client, own = 0, false, nil, nil
     local function transport()
       local data = { address = clean.address, network = "eth", customId = "key-number-" .. count }
@@ -139,6 +139,7 @@ describe("a decision about an answer that holds the access key", function()
     client:screen { address = clean.address, network = "eth" }
     journal:close()
     local written = temporary.read(path)
+    temporary.clean()
     assert.matches("[redacted]", written, 1, true)
     assert.is_nil(written:find(own, 1, true))
     local _, err = client.kyt:submit { hash = "0x5f16", network = "eth", customId = "mine" }
