@@ -233,6 +233,42 @@ describe("the journal of a gate", function()
     check(21)
   end)
 
+  it("notes its head without waiting for another decision", function()
+    start ", interval = 0.05"
+    request "clean-eth"
+    wait_for_lines(1)
+    request "high-eth"
+    wait_for_lines(2)
+    nginx.wait_for("the head", function()
+      return temporary.read(path .. ".head"):find('"seq":2', 1, true)
+    end)
+  end)
+
+  it("goes on when another program renames its file and reloads nginx", function()
+    start(", interval = 0.05, required = true", 2)
+    for round = 1, 3 do
+      for index = 1, 10 do
+        request(("0x%040x"):format(index))
+      end
+      wait_for_lines(10 * round)
+      os.rename(path, path .. "." .. round)
+      temporary.write(path, "")
+      local before = running.nginx:workers()
+      running.nginx:reload()
+      nginx.wait_for("the old workers to end", function()
+        for _, pid in ipairs(running.nginx:workers()) do
+          if pid == before[1] or pid == before[2] then
+            return false
+          end
+        end
+        return true
+      end)
+    end
+    request "clean-eth"
+    wait_for_lines(31)
+    check(31)
+  end)
+
   it("loses no more than an interval when a worker is killed, and the chain holds", function()
     start ", interval = 0.05"
     for index = 1, 10 do

@@ -115,7 +115,7 @@ end
 
 -- The end of the last whole line, the head after it, or nil where there is none, and whether its line end is missing.
 -- A torn line follows. It may be cut off after a line of a journal, or where the noted head expects a first line.
-local function read_end(self, file, settled)
+local function read_end(self, file, expects_first)
   local size = file:seek "end"
   local finish, tail = size, tail_of(file, size)
   local last = lines.chain(tail) -- of a line without its end
@@ -129,8 +129,7 @@ local function read_end(self, file, settled)
   if is_whole then
     finish, chain = size, last
   end
-  local is_begun = finish == 0 and settled and (settled.next or settled.seq == 0)
-  if not chain and size > 0 and not is_begun then
+  if not chain and size > 0 and not (finish == 0 and expects_first) then
     fail(self, "the last line is not one of a journal; run `journal verify`, or name another file", "damaged")
   end
   return finish, chain and { part = chain.part, seq = chain.seq, hash = chain.hash }, is_whole
@@ -162,20 +161,6 @@ local function take_lock(self)
   return file
 end
 
--- The head for an empty or a new file: after the last line of the file before it.
-local function head_of_new_file(self, settled)
-  if not settled and files.exists(self.path .. ".1") then
-    fail(self, "the head file is missing, but there are older files; bring it back", "damaged")
-  elseif settled and (settled.next or files.exists(self.path .. "." .. settled.part)) then
-    -- Without `next` the program ended between the rename and the note of it.
-    return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
-  elseif settled and settled.seq > 0 then
-    local message = "the file is missing or empty, but line %d was written to it; bring it back, or remove %s.head"
-    fail(self, message:format(settled.seq, self.path), "damaged")
-  end
-  return { part = 1, seq = 0, hash = lines.FIRST }
-end
-
 local function sync(self, file)
   local is_done = not self.settings.sync or self.system.sync(file)
   expect(self, "the file cannot be synchronised", is_done, "fdatasync failed")
@@ -199,17 +184,10 @@ local function settle(self, lock_file, file, head, is_rotated)
   return true
 end
 
--- The place where the next line goes: the head, and the size of the file. A torn line is removed, unless the noted head
--- says that it was written.
-local function find_place(self, lock_file, file)
-  lock_file:seek "set"
-  local content = lock_file:read(LONGEST_HEAD)
-  local settled = M.parse_head(content)
-  if content and content:find "[^%s%z]" and not content:find '^{"part":' then
-    fail(self, self.path .. ".head is not the head of a journal", "damaged")
-  end
-  local size, last, lacks_end = read_end(self, file, settled)
-  local head = last or head_of_new_file(self, settled)
+-- The head after the last line, or nil where there is none, and the size of the file. A torn line is removed, unless
+-- the noted head says that it was written.
+local function mend_end(self, file, settled, expects_first)
+  local size, last, lacks_end = read_end(self, file, expects_first)
   if last and settled and settled.seq > last.seq then
     local message = "the file ends at line %d, but line %d was written; run `journal verify`"
     fail(self, message:format(last.seq, settled.seq), "damaged")
@@ -220,6 +198,77 @@ local function find_place(self, lock_file, file)
     expect(self, "the end of the last line cannot be written", file:write "\n")
     size = size + 1
   end
+  return last, size
+end
+
+-- Checks that the last line was written with this key: a chain never changes its key.
+local function check_last(self, file, size)
+  local start = last_break(file, size - 1)
+  if size - start > lines.LONGEST_LINE then
+    local message = "the last line is longer than %d bytes; run `journal verify`"
+    fail(self, message:format(lines.LONGEST_LINE), "damaged")
+  end
+  file:seek("set", start)
+  local chain = size > 0 and lines.chain(file:read(size - 1 - start))
+  if chain and self.hash(chain.content) ~= chain.hash then
+    fail(self, "the last line does not match its hash: it was changed, or written with another key", "damaged")
+  end
+end
+
+local function fail_as_lost(self, settled)
+  local message = "the file is missing or empty, but line %d was written to it; bring it back, or move %s.head and "
+    .. "all older files away to begin a new journal"
+  fail(self, message:format(settled.seq, self.path), "damaged")
+end
+
+-- Notes the end of a part whose file another program has renamed, or a writer that ended before its note. The noted
+-- head may not know the last lines in it, and so a new file must not follow that head.
+local function note_renamed(self, lock_file, settled, part)
+  local renamed = tables.merge(self, { path = self.path .. "." .. part }) -- failures name it
+  local file = expect(renamed, "the file cannot be opened", open(renamed.path, "a+b"))
+  return closing(file, function()
+    local last, size = mend_end(renamed, file, settled)
+    self.repaired = renamed.repaired
+    if last and (last.part ~= part or last.seq == settled.seq and last.hash ~= settled.hash) then
+      local message = "this is not part %d of the journal, which was written last; give the files their names back"
+      fail(renamed, message:format(part), "damaged")
+    elseif not last and settled.seq > 0 and not settled.next then
+      fail_as_lost(self, settled)
+    end
+    check_last(renamed, file, size)
+    local head = { part = part, seq = (last or settled).seq, hash = (last or settled).hash }
+    settle(self, lock_file, file, head, true)
+    return tables.merge(head, { next = true })
+  end)
+end
+
+-- The head for an empty or a new file: after the last line of the file before it.
+local function head_of_new_file(self, lock_file, settled)
+  if not settled and files.exists(self.path .. ".1") then
+    local message = "the head file is missing, but there are older files; bring it back, or move them away to begin a "
+      .. "new journal"
+    fail(self, message, "damaged")
+  end
+  settled = settled or { part = 1, seq = 0, hash = lines.FIRST }
+  local part = settled.part + (settled.next and 1 or 0)
+  if files.exists(self.path .. "." .. part) then
+    return head_of_new_file(self, lock_file, note_renamed(self, lock_file, settled, part))
+  elseif settled.seq > 0 and not settled.next then
+    fail_as_lost(self, settled)
+  end
+  return { part = part, seq = settled.seq, hash = settled.hash }
+end
+
+-- The place where the next line goes: the head, and the size of the file.
+local function find_place(self, lock_file, file)
+  lock_file:seek "set"
+  local content = lock_file:read(LONGEST_HEAD)
+  local settled = M.parse_head(content)
+  if content and content:find "[^%s%z]" and not content:find '^{"part":' then
+    fail(self, self.path .. ".head is not the head of a journal", "damaged")
+  end
+  local last, size = mend_end(self, file, settled, settled and (settled.next or settled.seq == 0))
+  local head = last or head_of_new_file(self, lock_file, settled)
   if not settled and not last then
     -- From now on the file is known as a journal's, and its head has its place on the disk.
     note(self, lock_file, head)
@@ -266,7 +315,8 @@ local function append(self, bodies, lock_file, file, head, size)
     rotate(self, lock_file, file, head)
     return false
   end
-  local is_due = self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle)
+  -- Once a file has a line, its head says so: a file that is gone is not taken for one that was never written.
+  local is_due = size == 0 or self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle)
   local ok, err = pcall(function()
     expect(self, "the line cannot be written", file:write(content))
     if is_due then
@@ -316,30 +366,23 @@ function File:head()
   end)
 end
 
----Writes the head, so that a file that is cut at its end is found out.
+---Writes the head, so that a file that is cut at its end is found out. Without a line in the file, the head was noted
+---when the file before it got its new name.
 ---@return true
 function File:close()
   return not self.dirty
-    or with_lock(self, function(lock_file, file, head)
-      return settle(self, lock_file, file, head)
+    or with_lock(self, function(lock_file, file, head, size)
+      local _ = size > 0 and settle(self, lock_file, file, head)
+      self.dirty = false
+      return true
     end)
 end
 
----Opens the file for the first time: creates it, removes a torn line, and checks that the chain can go on. The last
----line must have been written with this key: a chain never changes its key.
+---Opens the file for the first time: creates it, removes a torn line, and checks that the chain can go on.
 ---@return true
 function File:open()
   self.is_checked = with_lock(self, function(_, file, _, size)
-    local start = last_break(file, size - 1)
-    if size - start > lines.LONGEST_LINE then
-      local message = "the last line is longer than %d bytes; run `journal verify`"
-      fail(self, message:format(lines.LONGEST_LINE), "damaged")
-    end
-    file:seek("set", start)
-    local chain = size > 0 and lines.chain(file:read(size - 1 - start))
-    if chain and self.hash(chain.content) ~= chain.hash then
-      fail(self, "the last line does not match its hash: it was changed, or written with another key", "damaged")
-    end
+    check_last(self, file, size)
     return true
   end)
   return true

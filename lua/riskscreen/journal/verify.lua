@@ -102,8 +102,8 @@ local function read_head(path)
   return files.parse_head(content), is_there and message or nil
 end
 
--- The files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH; and the name of
--- PATH after a rotation.
+-- The files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH; the name of PATH
+-- after a rotation; or the file that has this name, and is none of them.
 local function files_of(path)
   local head = read_head(path)
   local has_last = whole_files.exists(path)
@@ -118,7 +118,12 @@ local function files_of(path)
   end
   list[#list + 1] = has_last and path or nil
   local next_name = path .. "." .. last
-  return list, not whole_files.exists(next_name) and next_name or nil
+  if not whole_files.exists(next_name) then
+    return list, next_name
+  elseif part and part_of(path) ~= part then
+    return files_of(path) -- a program has rotated it meanwhile
+  end
+  return list, nil, next_name
 end
 
 -- The lines of files: text, file, number, whether the line break is missing, and whether no file follows. A file that
@@ -161,14 +166,15 @@ local function is_store(value)
 end
 
 -- The lines of a journal, each with its chain, its file and its number there; its files, and the head that was noted.
--- What is no line is a fault, of which `is_end` says whether it is the end of the last file.
+-- What is no line is a fault, of which `is_beyond` says whether all lines are read nevertheless.
 local function open(source, tell)
   local paths, each, new_name, noted = source, nil, nil, nil
   if is_store(source) then
     paths, each = { "store" }, stored.lines(source)
   elseif type(source) == "string" then
     source = whole_files.target(source)
-    paths, new_name = files_of(source)
+    local stranger
+    paths, new_name, stranger = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
     end
@@ -177,6 +183,10 @@ local function open(source, tell)
     if problem then -- it may know of lines that are missing
       local message = "the file cannot be read: " .. problem
       tell { file = source .. ".head", line = 0, reason = "unreadable", message = message }
+    end
+    if stranger then
+      local message = "the file is not counted: " .. source .. " does not follow it"
+      tell({ file = stranger, line = 0, reason = "moved", message = message }, true)
     end
   end
   each = each or lines_of_files(paths, tell, new_name)
@@ -350,10 +360,10 @@ function M.entries(source, address, on_fault)
   text.expect("journal.entries: address", address, "string", true)
   text.expect("journal.entries: on_fault", on_fault, "function", true)
   local last = 0
-  local function tell(fault, is_end)
-    if on_fault and not is_end then
+  local function tell(fault, is_beyond)
+    if on_fault and not is_beyond then
       on_fault(fault)
-    elseif not is_end then
+    elseif not is_beyond then
       local place = fault.line > 0 and ("line %d: "):format(fault.line) or ""
       error(files.failure(fault.file, place .. fault.message, "damaged"), 0)
     end

@@ -117,6 +117,15 @@ function Journal:finish()
   end
 end
 
+-- What the timer does. Without new decisions, it notes how far the journal goes.
+local function work(self)
+  if self.journal:stats().waiting > 0 then
+    flush(self)
+  else
+    self.journal:close()
+  end
+end
+
 local function start(self)
   local is_busy = false
   self.started = ngx.timer.every(self.settings.interval, function(premature)
@@ -124,7 +133,7 @@ local function start(self)
       self:finish()
     elseif not is_busy then
       is_busy = true
-      local ok, message = pcall(flush, self)
+      local ok, message = pcall(work, self)
       is_busy = false
       if not ok then
         ngx.log(ngx.ERR, "riskscreen: the journal cannot be written: ", tostring(message))

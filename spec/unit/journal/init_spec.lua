@@ -487,6 +487,75 @@ describe("a journal", function()
     assert.equal(4, report.lines)
   end)
 
+  it("goes on after another program has renamed its file, and loses no line", function()
+    for _, makes_file in ipairs { false, true } do
+      for _, is_closed in ipairs { false, true } do
+        for _, name in ipairs(temporary.names()) do
+          os.remove(temporary.path(name))
+        end
+        local journal = open()
+        record_some(journal, 3) -- the head does not know all of them
+        os.rename(path, path .. ".1")
+        local _ = makes_file and temporary.write(path, "")
+        if is_closed then
+          assert(journal:close())
+          assert(open():close())
+          assert.same({ 2, 3 }, { open():head().part, open():head().seq })
+        end
+        record_some(journal, 1)
+        os.rename(path, path .. ".2")
+        record_some(open(), 2)
+        local report = journals.verify(path)
+        assert.same({ true, 6, 3 }, { report.ok, report.lines, #report.files })
+        assert.same({ 3, 6 }, { report.head.part, report.head.seq })
+      end
+    end
+  end)
+
+  it("goes on after a renamed file that was moved away since", function()
+    local journal = open()
+    record_some(journal, 2)
+    os.rename(path, path .. ".1")
+    assert(journal:close())
+    os.remove(path .. ".1")
+    record_some(open(), 1)
+    assert.same({ 3, true }, { journals.verify(path).first, journals.verify(path).ok })
+  end)
+
+  it("begins no second chain where its file has gone, also right after its first lines", function()
+    local journal = open { on_failure = function() end }
+    record_some(journal, 2)
+    os.rename(path, path .. ".old")
+    record_some(journal, 1)
+    assert.equal(1, journal:stats().lost)
+    local _, err = journals.file(path)
+    assert.matches("missing or empty, but line 1 was written", err.message)
+    os.remove(path .. ".head") -- as the message says
+    record_some(open(), 1)
+    assert.is_true(journals.verify(path).ok)
+  end)
+
+  it("refuses a renamed file that is not the one that was written, and leaves it alone", function()
+    local function refusal(content, options)
+      temporary.write(path .. ".1", content)
+      os.remove(path)
+      local journal, err = journals.file(path, options)
+      assert.is_nil(journal)
+      assert.equal("damaged", err.reason)
+      assert.equal(content, temporary.read(path .. ".1"))
+      return err.message
+    end
+    local journal = open()
+    record_some(journal, 3)
+    assert(journal:close())
+    local whole = temporary.read(path)
+    assert.matches("jsonl%.1: the last line is not one of a journal", refusal "some other log\n")
+    assert.matches("jsonl%.1: the file ends at line 2, but line 3 was written", refusal(whole:match "^(.-\n.-\n)"))
+    assert.matches("jsonl%.1: .*written with another key", refusal(whole, { key = ("k"):rep(16) }))
+    assert.matches("jsonl%.1: this is not part 1", refusal((whole:gsub('"part":1', '"part":2'))))
+    assert.matches("missing or empty, but line 3 was written", refusal "")
+  end)
+
   -- Programs that write 40 lines each, to one journal by these names.
   local function write_at_once(names)
     local writers = {}

@@ -313,6 +313,22 @@ describe("the check of a journal", function()
     })
   end)
 
+  it("names a file beside it that it does not count", function()
+    temporary.write(path .. ".1", temporary.read(path))
+    local report = journals.verify(path)
+    assert.same({ false, 8, 1 }, { report.ok, report.lines, #report.faults })
+    assert.same({ "moved", path .. ".1", 0 }, {
+      report.faults[1].reason,
+      report.faults[1].file,
+      report.faults[1].line,
+    })
+    local count = 0
+    for _ in journals.entries(path) do
+      count = count + 1
+    end
+    assert.equal(8, count)
+  end)
+
   describe("of several files", function()
     before_each(function()
       local journal = assert(journals.file(path, { record = true }))
