@@ -672,6 +672,8 @@ describe("gates with one Redis", function()
       assert.equal("allow upstream", gate.decide(CLEAN))
       assert.equal("block upstream", gate.decide(BAD))
       assert.equal("block cache", seen(gate, BAD))
+      -- It has never heard of a purge: the time counts from its start, not from that of the machine.
+      assert.is_true(gate.run "return gate.context.fleet:facts().unheard_seconds" < 60)
       replica:stop()
     end)
   end)

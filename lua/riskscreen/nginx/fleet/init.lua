@@ -77,6 +77,7 @@ local fleet_options = tables.concat({
 ---@field private verdicts riskscreen.nginx.Verdicts
 ---@field private recorder riskscreen.nginx.Recorder
 ---@field private breaker riskscreen.Breaker
+---@field private made_at number seconds
 ---@field private started boolean
 local Fleet = {}
 Fleet.__index = Fleet
@@ -225,14 +226,14 @@ end
 
 ---@class riskscreen.nginx.RedisFacts
 ---@field circuit table the status of the circuit
----@field unheard_seconds number since this machine heard of purges
+---@field unheard_seconds number since this machine heard of purges, or since the gate was made
 ---@field purge_delay number seconds
 
 ---@return riskscreen.nginx.RedisFacts
 function Fleet:facts()
   return {
     circuit = self.breaker:status(),
-    unheard_seconds = math.max(0, now() - self.purges:heard_at()),
+    unheard_seconds = math.max(0, now() - self.purges:heard_at(self.made_at)),
     purge_delay = self.delay,
   }
 end
@@ -295,6 +296,7 @@ function M.new(given)
       end,
       log = log,
     },
+    made_at = now(),
     started = false,
   }, Fleet)
 end

@@ -79,9 +79,10 @@ function Purges:mark()
 end
 
 ---Seconds: this machine has heard of every purge that had reached Redis by then.
+---@param never? number what to return where it has heard of none; by default a time that is too long ago
 ---@return number
-function Purges:heard_at()
-  return number_of(self, self.keys.heard_at) or -self.settings.delay
+function Purges:heard_at(never)
+  return number_of(self, self.keys.heard_at) or never or -self.settings.delay
 end
 
 ---The time of Redis minus this machine's; nil before it is known.

@@ -100,7 +100,11 @@ counter("redis_errors_total", "redis_errors", "Commands of requests that Redis d
 counter("redis_refused_total", "redis_refused", "Verdicts of Redis that do not count, by reason.", "reason")
 counter("redis_writes_total", "redis_writes", "Writes to Redis, by result: sent or dropped.", "result")
 counter("redis_purges_total", "redis_purges", "Purges of the fleet, by result; `lost`: all was forgotten.", "result")
-gauge("redis_unheard_seconds", "fleet.unheard_seconds", "Seconds since this machine heard of the fleet's purges.")
+gauge(
+  "redis_unheard_seconds",
+  "fleet.unheard_seconds",
+  "Seconds since this machine heard of purges, or since the gate's start."
+)
 circuit("redis_circuit_state", "fleet.circuit.state", "1 for the current state of the circuit to Redis, else 0.")
 gauge("lists_age_seconds", "lists.age_seconds", "Seconds since the account's lists were fetched.")
 for _, fact in ipairs {
