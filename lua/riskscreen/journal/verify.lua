@@ -103,7 +103,7 @@ local function read_head(path)
 end
 
 -- The files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH; the name of PATH
--- after a rotation; or the file that has this name, and is none of them.
+-- after a rotation; or the file that has this name, is none of them and not empty.
 local function files_of(path)
   local head = read_head(path)
   local has_last = whole_files.exists(path)
@@ -123,7 +123,8 @@ local function files_of(path)
   elseif part and part_of(path) ~= part then
     return files_of(path) -- a program has rotated it meanwhile
   end
-  return list, nil, next_name
+  local line, problem = line_reader(next_name)()
+  return list, nil, (line or problem) and next_name or nil
 end
 
 -- The lines of files: text, file, number, whether the line break is missing, and whether no file follows. A file that
