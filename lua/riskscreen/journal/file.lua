@@ -372,7 +372,9 @@ end
 function File:close()
   return not self.dirty
     or with_lock(self, function(lock_file, file, head, size)
-      local _ = size > 0 and settle(self, lock_file, file, head)
+      if size > 0 then
+        settle(self, lock_file, file, head)
+      end
       self.dirty = false
       return true
     end)
