@@ -507,13 +507,15 @@ describe("riskscreen completion", function()
       eval "$(riskscreen completion bash)"
       complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _riskscreen; echo "${COMPREPLY[@]}"; }
       complete_line riskscreen scr; complete_line riskscreen screen --res; complete_line riskscreen blacklist ex
-      mkdir -p $TMP/riskscreen; touch $TMP/riskscreen/staging.conf; export XDG_CONFIG_HOME=$TMP
+      mkdir -p $TMP/riskscreen; touch $TMP/riskscreen/{staging,riskconf}.conf; export XDG_CONFIG_HOME=$TMP
       complete_line riskscreen screen -n zk; complete_line riskscreen screen --include freeze
-      complete_line riskscreen --profile stag; complete_line riskscreen call getAddressEnt
-      complete_line riskscreen help screen; complete_line riskscreen list build --encoding lat
-      complete_line riskscreen config set base_u; complete_line riskscreen completion fi]]
+      complete_line riskscreen --profile stag; complete_line riskscreen --profile ris
+      complete_line riskscreen call getAddressEnt; complete_line riskscreen help screen
+      complete_line riskscreen list build --encoding lat; complete_line riskscreen config set base_u
+      complete_line riskscreen completion fi]]
     write("complete.sh", (script:gsub("%f[%w]riskscreen completion", cli.command .. " completion")))
-    local expected = "screen --resume export zksync freeze_events staging getAddressEntity screen latin1 base_url fish"
+    local expected = "screen --resume export zksync freeze_events staging riskconf getAddressEntity screen latin1 "
+      .. "base_url fish"
     assert.equal(expected, (shell("bash $TMP/complete.sh"):gsub("\n$", ""):gsub("\n", " ")))
   end)
 end)

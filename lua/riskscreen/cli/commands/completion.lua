@@ -7,7 +7,7 @@ local text = require "riskscreen.util.text"
 local shells = { "bash", "zsh", "fish" }
 
 -- Commands of the shells that list the profiles.
-local LIST = "(ls %s/riskscreen 2>/dev/null | sed s/.conf//)"
+local LIST = "(ls %s/riskscreen 2>/dev/null | sed s/\\\\.conf\\$//)"
 local profiles = {
   bash = "$" .. LIST:format "${XDG_CONFIG_HOME:-~/.config}",
   zsh = "$" .. LIST:format "${XDG_CONFIG_HOME:-~/.config}",
