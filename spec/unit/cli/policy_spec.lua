@@ -119,6 +119,17 @@ describe("riskscreen policy diff", function()
     assert.equal(3, (cli.run { "policy", "diff", file(POLICY), file(POLICY), "--journal", journal }))
   end)
 
+  it("names a journal that cannot be read", function()
+    for path, message in pairs {
+      ["/nowhere/journal"] = "/nowhere/journal: No such file or directory",
+      ["/tmp"] = "/tmp: the file cannot be read",
+    } do
+      local status, _, err = cli.run { "policy", "diff", file(POLICY), file(POLICY), "--journal", path }
+      assert.equal(3, status)
+      assert.equal("riskscreen: " .. message, err:match "[^\n]*cannot[^\n]*" or err:match "[^\n]*No such[^\n]*")
+    end
+  end)
+
   it("counts those of a journal's older files, too", function()
     local path = temporary.path "decisions.jsonl"
     local journal = assert(riskscreen.journal.file(path, { record = true }))

@@ -3,6 +3,7 @@
 local build = require "riskscreen.options.build"
 local claims = require "riskscreen.policy.claim"
 local clients = require "riskscreen.cli.client"
+local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
 local decide = require("riskscreen.journal.replay").decide
@@ -14,11 +15,16 @@ local text = require "riskscreen.util.text"
 
 local decoder = json.decoder { duplicates = "refuse", null = "keep" }
 
-local function content_of(path)
+local function open(path)
   local file, problem = io.open(path, "rb")
-  if not file then
-    status.fail(status.unknown, tostring(problem))
+  if not file or files.kind(path) == "directory" then
+    status.fail(status.unknown, problem or path .. ": the file cannot be read")
   end
+  return file
+end
+
+local function content_of(path)
+  local file = open(path)
   local content = file:read "*a"
   file:close()
   return content or status.fail(status.unknown, path .. ": the file cannot be read")
@@ -92,7 +98,7 @@ end
 local function compare_lines(context, path, old, new)
   local changes, count, skipped = {}, 0, 0
   for _, file in ipairs(journals.files(path)) do
-    for line in io.lines(file) do
+    for line in open(file):lines() do
       if not is_empty(line) then
         local change = change_of(line, old, new)
         count, skipped = count + 1, skipped + (change and 0 or 1)
