@@ -5,6 +5,7 @@ local build = require "riskscreen.options.build"
 local claims = require "riskscreen.webhook.claims"
 local dicts = require "riskscreen.nginx.webhook.dict"
 local inbox = require "riskscreen.webhook.inbox"
+local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local time = require "riskscreen.util.time"
@@ -68,6 +69,7 @@ function M.make(given)
     ttl = settings.early.ttl,
     poll = settings.poll,
     time = time.now,
+    now = runtime.now,
   })
   local handled = claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease })
   local made = inbox.assemble(settings, handled, waiters.new(place, settings.early.ttl))

@@ -179,7 +179,7 @@ local function over_store(store, text)
 end
 
 local function dict_inbox(dict)
-  local place = dicts.new(dict, { limit = 100, ttl = 60, poll = 1, time = os.time })
+  local place = dicts.new(dict, { limit = 100, ttl = 60, poll = 1, time = os.time, now = os.time })
   local handled = claims.new(place, { prefix = "claim:", ttl = 60, lease = 60, warn = error })
   local settings = { accept_unauthenticated = true, handlers = {}, on_failure = function() end }
   return inboxes.assemble(settings, handled, waiters.new(place, 60))

@@ -7,14 +7,19 @@ local shared_dict = require "spec.support.shared_dict"
 local LEASE, TTL = 10, 100 -- seconds
 
 local clock, dict
+local date_ahead -- seconds that the date was set forward
 
 local function now()
+  return clock + date_ahead
+end
+
+local function monotonic()
   return clock
 end
 
 local function in_dict(limit)
   dict = dict or shared_dict.new(now)
-  return dicts.new(dict, { limit = limit or 1000, ttl = TTL, poll = 1, time = now })
+  return dicts.new(dict, { limit = limit or 1000, ttl = TTL, poll = 1, time = now, now = monotonic })
 end
 
 local store
@@ -33,7 +38,7 @@ local function new_claims(space, lease)
 end
 
 before_each(function()
-  clock, dict, store = 1000, nil, nil
+  clock, date_ahead, dict, store = 1000, 0, nil, nil
 end)
 
 for name, space in pairs { ["a shared dict"] = in_dict, ["a store"] = in_store } do
@@ -257,5 +262,53 @@ describe("the claims in a shared dict", function()
     assert.same({ "done", "done", "done" }, { one:claim "w1", one:claim "w2", (one:claim "w3") })
     one:claim "w4"
     assert.equal("new", one:claim "w1")
+  end)
+
+  it("are held while their event is handled, however the date is set", function()
+    local one, two = new_claims(in_dict()), new_claims(in_dict())
+    one:claim "w1"
+    date_ahead = 100 * LEASE
+    assert.equal("busy", two:claim "w1")
+    date_ahead = -100 * LEASE
+    clock = clock + LEASE - 1
+    assert.equal("busy", two:claim "w1")
+    clock = clock + 1
+    assert.equal("new", two:claim "w1")
+  end)
+
+  it("are taken over by one program alone", function()
+    local one, two, three = new_claims(in_dict()), new_claims(in_dict()), new_claims(in_dict())
+    one:claim "w1"
+    clock = clock + LEASE
+    local safe_add, state = dict.safe_add, nil
+    dict.safe_add = function(self, key, ...)
+      if key:find "^taken:" and not state then
+        state = "asked"
+        state = three:claim "w1"
+      end
+      return safe_add(self, key, ...)
+    end
+    assert.same({ "busy", "new" }, { two:claim "w1", state })
+  end)
+
+  it("are busy where the dict has no room to take them over", function()
+    local one, two = new_claims(in_dict()), new_claims(in_dict())
+    one:claim "w1"
+    clock = clock + LEASE
+    dict.full = true
+    assert.equal("busy", two:claim "w1")
+    dict.full = false
+    assert.equal("new", two:claim "w1")
+  end)
+
+  it("leave nothing of programs that have died", function()
+    local one, two = new_claims(in_dict(2)), new_claims(in_dict(2))
+    one:claim "w0"
+    clock = clock + LEASE
+    for index = 1, 5 do
+      two:claim("w" .. index)
+      two:complete("w" .. index)
+    end
+    assert.is_nil(dict:get "claim:w0")
   end)
 end)

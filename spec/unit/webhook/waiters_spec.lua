@@ -42,7 +42,7 @@ local function look()
 end
 
 local function in_dict()
-  return waiters.new(dicts.new(dict, { limit = 100, ttl = TTL, poll = 1, time = now }), TTL)
+  return waiters.new(dicts.new(dict, { limit = 100, ttl = TTL, poll = 1, time = now, now = now }), TTL)
 end
 
 local function in_store(account)

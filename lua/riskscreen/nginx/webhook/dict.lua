@@ -10,22 +10,37 @@ local FORGOTTEN_AT_ONCE = 64 -- handled events that are forgotten at once
 local ROUNDS = 16 -- attempts to make room for one value
 local QUEUE = "claims" -- the marks and the keys of claims, the oldest first
 local MARK_SIZE = 8 -- bytes: the end of a claim, also when it is done. A later claim of the event has another one
+local END_SIZE = 14 -- bytes: the moment at which a claim that is not done ends
+local TAKEN = "taken:" -- and a claim that has ended: one worker has taken it over
 local SEQUENCE = "sequence" -- counts the events that were kept
 local LATEST = "latest" -- the latest moment of an event or a submission
 
 ---@class riskscreen.nginx.InboxDict: riskscreen.webhook.Place
 ---@field private dict table an ngx.shared dict with no other user
----@field private settings { limit: integer, ttl: number, poll: number, time: fun(): number }
+---@field private settings { limit: integer, ttl: number, poll: number, time: fun(): number,
+---now: fun(): number }
 local Dict = { by_custom_id = false }
 Dict.__index = Dict
 
--- Forgets the oldest event if it is handled. Returns whether that made room.
+-- A claim as it is kept. Its end is in the text, by the monotonic clock: the dict's own expiry follows the date.
+local function with_end(self, value, seconds)
+  return value .. ("%014.3f"):format(self.settings.now() + seconds)
+end
+
+-- The claim in a text, and whether it counts: the event was handled, or the claim has not ended.
+local function claim_in(self, content)
+  local value = content:sub(1, -END_SIZE - 1)
+  return value, claims.is_done(value) or self.settings.now() < (tonumber(content:sub(-END_SIZE)) or math.huge)
+end
+
+-- Forgets the oldest event if it is handled, or its worker has died. Returns whether that made room.
 local function forget_oldest(self)
   local entry = self.dict:lpop(QUEUE)
   local key = entry and entry:sub(MARK_SIZE + 1)
-  local value = key and self.dict:get(key)
-  local is_its_claim = value and value:sub(-MARK_SIZE) == entry:sub(1, MARK_SIZE)
-  if is_its_claim and claims.is_done(value) then
+  local content = key and self.dict:get(key)
+  local value, counts = claim_in(self, content or "")
+  local is_its_claim = content and value:sub(-MARK_SIZE) == entry:sub(1, MARK_SIZE)
+  if is_its_claim and (claims.is_done(value) or not counts) then
     self.dict:delete(key)
   elseif is_its_claim then
     -- It is being handled now, so it stays.
@@ -60,11 +75,25 @@ local function write(self, method, key, ...)
 end
 
 function Dict:get(key)
-  return (self.dict:get(key))
+  local content = self.dict:get(key)
+  return content and content:sub(1, -END_SIZE - 1)
+end
+
+-- Whether this worker, and no other one, may take over a claim that has ended.
+local function may_take_over(self, key, seconds)
+  local content = self.dict:get(key)
+  return content
+    and not select(2, claim_in(self, content))
+    and self.dict:safe_add(TAKEN .. content, true, seconds)
+    and self.dict:get(key) == content
 end
 
 function Dict:add(key, value, ttl)
-  local added, message = write(self, "safe_add", key, value, ttl)
+  local content = with_end(self, value, ttl)
+  local added, message = write(self, "safe_add", key, content, 0)
+  if added == false and may_take_over(self, key, ttl) then
+    added, message = write(self, "safe_set", key, content, 0)
+  end
   if not added then
     return added, message
   end
@@ -82,15 +111,15 @@ function Dict:add(key, value, ttl)
 end
 
 function Dict:put(key, value, ttl)
-  return write(self, "safe_set", key, value, ttl)
+  return write(self, "safe_set", key, with_end(self, value, ttl), claims.is_done(value) and ttl or 0)
 end
 
 function Dict:replace(key, expected, value, ttl)
-  return self.dict:get(key) == expected and self:put(key, value, ttl)
+  return self:get(key) == expected and self:put(key, value, ttl)
 end
 
 function Dict:delete(key, expected)
-  if self.dict:get(key) == expected then
+  if self:get(key) == expected then
     self.dict:delete(key)
   end
 end
@@ -109,14 +138,14 @@ local function keep_in_slot(self, key, id, content)
     if added ~= false then
       return added, message
     end
-    local other = self:get(slot_key(key, slot))
+    local other = self.dict:get(slot_key(key, slot))
     if other and other:sub(#head + 1, #head + #id + 1) == id .. "\n" then
-      return self:put(slot_key(key, slot), value, ttl)
+      return write(self, "safe_set", slot_key(key, slot), value, ttl)
     elseif other and (not oldest or other < oldest) then
       oldest, place = other, slot_key(key, slot)
     end
   end
-  return self:put(place or slot_key(key, 1), value, ttl)
+  return write(self, "safe_set", place or slot_key(key, 1), value, ttl)
 end
 
 function Dict:keep(keys, id, content, at)
@@ -137,7 +166,7 @@ end
 function Dict:find(key)
   local values, contents = {}, {}
   for slot = 1, LONGEST_LIST do
-    values[#values + 1] = self:get(slot_key(key, slot))
+    values[#values + 1] = self.dict:get(slot_key(key, slot))
   end
   table.sort(values)
   for index, value in ipairs(values) do
@@ -149,22 +178,22 @@ end
 -- Where the dict has no room, each worker knows its own names alone: an event that is kept must not be lost.
 function Dict:name(key, name, replaces)
   local made = write(self, replaces and "safe_set" or "safe_add", key, name, self.settings.ttl)
-  return made == false and self:get(key) or name
+  return made == false and self.dict:get(key) or name
 end
 
 function Dict:sequence()
-  return self:get(SEQUENCE) or 0
+  return self.dict:get(SEQUENCE) or 0
 end
 
 function Dict:time()
-  return time.after(self.settings.time(), self:get(LATEST))
+  return time.after(self.settings.time(), (self.dict:get(LATEST)))
 end
 
 local M = {}
 
 ---@param dict table an ngx.shared dict with no other user
----@param settings { limit: integer, ttl: number, poll: number, time: fun(): number } `limit` of handled events, `ttl`
----of kept ones, `poll`: seconds between two looks
+---@param settings { limit: integer, ttl: number, poll: number, time: fun(): number, now: fun(): number } `limit` of
+---handled events, `ttl` of kept ones, `poll`: seconds between two looks, `time`: the date, `now`: monotonic seconds
 ---@return riskscreen.nginx.InboxDict
 function M.new(dict, settings)
   return setmetatable({ dict = dict, settings = settings, pauses = { settings.poll, settings.poll } }, Dict)
