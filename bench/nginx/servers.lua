@@ -128,12 +128,18 @@ function M.start(directives, workers, pinned, mark)
   self.url = "http://127.0.0.1:" .. values.PORT
   start(directory, "service", SERVICE, values)
   values.MARK = mark
-  start(directory, "gateway", GATEWAY, values)
+  local is_started, message = pcall(start, directory, "gateway", GATEWAY, values)
   local deadline = socket.gettime() + 60
   repeat
-    local connection = socket.connect("127.0.0.1", values.PORT)
+    local connection = is_started and socket.connect("127.0.0.1", values.PORT)
     self.workers = connection and workers > 0 and lines_of(("pgrep -P $(cat %s/gateway.pid)"):format(directory)) or {}
-  until connection and #self.workers >= workers or socket.gettime() > deadline
+    local is_ready = connection and #self.workers >= workers
+  until is_ready or not is_started or socket.gettime() > deadline
+  if not is_started then
+    message = message .. "\n" .. self:log()
+    self:stop()
+    error(message, 0)
+  end
   return self
 end
 
