@@ -48,6 +48,7 @@ if(RISKSCREEN_STATIC)
 endif()
 
 if(is_top_level)
-  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake
+  add_custom_target(uninstall
+    COMMAND ${CMAKE_COMMAND} -Dlua_name=${lua_name} "-Dinterpreter=${interpreter}" -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake
     WORKING_DIRECTORY ${PROJECT_BINARY_DIR} VERBATIM)
 endif()

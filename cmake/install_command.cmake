@@ -5,14 +5,17 @@ set(installed $ENV{DESTDIR}${directory}/riskscreen)
 file(READ ${PROJECT_BINARY_DIR}/bin/riskscreen command)
 string(REGEX MATCH "^[^\n]*" first_line "${command}")
 
-# One command serves all Luas of a prefix, and the first that is installed runs it.
+# The first Lua of a prefix runs the command. The command of another Lua has its name at the end, and takes the place of the
+# first one when that is removed.
+set(name riskscreen)
 set(other "${first_line}")
 if(EXISTS ${installed})
   file(STRINGS ${installed} other LIMIT_COUNT 1)
 endif()
 if(NOT other STREQUAL first_line)
   message(STATUS "Kept: ${installed} (${other})")
-  return()
+  set(name riskscreen-${lua_name})
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES ${directory}/riskscreen)
 endif()
 
 # Every Lua looks below /usr. A directory that is not relative to the prefix is one that a package manager sets up.
@@ -23,8 +26,8 @@ if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr" AND NOT IS_ABSOLUTE ${RISKSCREEN_INS
     "\npackage.path = [[${lmod}/?.lua;${lmod}/?/init.lua;]] .. package.path\npackage.cpath = [[${cmod}/?.so;]] .. package.cpath\nlocal ran"
     command "${command}")
 endif()
-file(WRITE ${PROJECT_BINARY_DIR}/install/riskscreen "${command}")
-file(INSTALL DESTINATION ${directory} TYPE PROGRAM FILES ${PROJECT_BINARY_DIR}/install/riskscreen)
+file(WRITE ${PROJECT_BINARY_DIR}/install/${name} "${command}")
+file(INSTALL DESTINATION ${directory} TYPE PROGRAM FILES ${PROJECT_BINARY_DIR}/install/${name})
 
 # The command writes its completions. It needs argparse for that, as for everything else.
 foreach(shell bash zsh fish)

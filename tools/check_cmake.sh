@@ -17,11 +17,12 @@ step cmake --install build/ctest --prefix "$prefix"
 if [ "${1:-}" = --all ]; then
   step cmake -S . -B "$directory/luajit" -DRISKSCREEN_LUA=luajit -DRISKSCREEN_STATIC=ON
   step cmake --build "$directory/luajit" -j2
-  step cmake --install "$directory/luajit" --prefix "$prefix"
+  luajit=$directory/luajit
 else
   build_preset luajit
-  step cmake --install build/luajit --prefix "$prefix"
+  luajit=build/luajit
 fi
+step cmake --install "$luajit" --prefix "$prefix"
 for lua in 5.4 luajit; do
   version=$(echo $lua | sed 's/luajit/5.1/')
   LUA_PATH="$prefix/share/lua/$version/?.lua;$prefix/share/lua/$version/?/init.lua;;" \
@@ -36,9 +37,14 @@ grep -q "this build directory is for Lua 5.3" "$directory/log"
 grep -q "RISKSCREEN_SERVER must be AUTO, ON or OFF" "$directory/log"
 
 # The command finds the library by itself, and runs on the Lua that was installed first.
-equal "#!/usr/bin/env lua5.4" "$(head -n 1 "$prefix/bin/riskscreen")"
-equal "riskscreen $(sed -n 's/^return "\(.*\)"/\1/p' lua/riskscreen/version.lua)" \
-  "$(cd / && env -u LUA_PATH -u LUA_CPATH "$prefix/bin/riskscreen" --version)"
+# runs COMMAND LUA
+runs() {
+  equal "#!/usr/bin/env $2" "$(head -n 1 "$prefix/bin/$1")"
+  equal "riskscreen $(sed -n 's/^return "\(.*\)"/\1/p' lua/riskscreen/version.lua)" \
+    "$(cd / && env -u LUA_PATH -u LUA_CPATH "$prefix/bin/$1" --version)"
+}
+runs riskscreen lua5.4
+runs riskscreen-luajit luajit
 for file in share/man/man1/riskscreen.1 share/bash-completion/completions/riskscreen share/zsh/site-functions/_riskscreen \
   share/fish/vendor_completions.d/riskscreen.fish; do
   [ -s "$prefix/$file" ] || { say "$file is not installed"; exit 1; }
@@ -85,3 +91,23 @@ if cmake -S spec/packages/consumer -B "$directory/none" -DHOST="$host" -DCMAKE_P
   cat "$directory/log" >&2
   exit 1
 fi
+
+# A Lua that is removed leaves the others what they need, and the last one leaves nothing.
+files() {
+  (cd "$prefix" && find . -type f | sort)
+}
+rm -rf "$prefix"
+step cmake --install "$luajit" --prefix "$prefix"
+files >"$directory/alone"
+step cmake --install build/ctest --prefix "$prefix"
+step cmake --build build/ctest --target uninstall
+files | diff "$directory/alone" - || { say "the removal of the second Lua must leave the first one"; exit 1; }
+step cmake --install build/ctest --prefix "$prefix"
+step cmake --build "$luajit" --target uninstall
+runs riskscreen lua5.4
+step cmake --install "$luajit" --prefix "$prefix"
+step cmake --build build/ctest --target uninstall
+runs riskscreen luajit
+files | diff "$directory/alone" - || { say "the removal of the first Lua must leave the second one"; exit 1; }
+step cmake --build "$luajit" --target uninstall
+equal "./bin ./include ./lib ./share ./share/man" "$(cd "$prefix" && find . -mindepth 1 | sort | xargs)"
