@@ -47,7 +47,7 @@ describe("screen --file", function()
     file:close()
     local base = "XDG_CONFIG_HOME=/nonexistent %s %%s bin/riskscreen.in screen --sandbox -q --file %s/input.csv"
     local line = base:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", directory)
-    local ending = [[-e 'require("riskscreen.system").sync = function() os.exit(9) end']]
+    local ending = [[-e 'local exit = os.exit; require("riskscreen.system").sync = function() exit(9) end']]
     assert.equal(9, select(2, run(line:format(ending))))
     local output, status = run(line:format "" .. " --resume")
     local rows = runs.rows(directory .. "/input.results.csv")
@@ -269,7 +269,7 @@ describe("screen --file", function()
       sandbox.start()
       path = directory .. "/input.results.jsonl"
       local before = pages.read(path)
-      local crashing = "-e 'os.rename = function() os.exit(9) end' bin/riskscreen.in"
+      local crashing = "-e 'local exit = os.exit; os.rename = function() exit(9) end' bin/riskscreen.in"
       local line = ("%s %s screen --file %s/input.csv --jsonl "):format(sandbox.environment, cli.command, directory)
       local _, status = run(line:gsub("bin/riskscreen.in", (crashing:gsub("%%", "%%%%"))) .. "--retry-failed")
       assert.equal(9, status)

@@ -240,3 +240,41 @@ describe("a missing package", function()
     end)
   end
 end)
+
+describe("a file of Lua that the user gives", function()
+  local function given(arguments, content)
+    local path = temporary.path "given.lua"
+    temporary.write(path, content)
+    return command_line.run(("XDG_CONFIG_HOME=/nonexistent %s %s %s"):format(cli.command, arguments, path))
+  end
+
+  after_each(temporary.clean)
+
+  local screen = "screen --sandbox -n eth 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 --policy"
+  for how, case in pairs {
+    ["while it is loaded"] = { "os.exit(0)", 4 },
+    ["when its failure is shown"] = { "error(setmetatable({}, { __tostring = function() os.exit(0) end }))", 3 },
+    ["later, by a hook"] = { "debug.sethook(function() pcall(os.exit, 0) end, '', 100) return {}", 2 },
+    ["later, by a finalizer"] = { "kept = setmetatable({}, { __gc = function() os.exit(0) end }) return {}", 2 },
+    ["by a failure that cannot be shown"] = {
+      "error(setmetatable({}, { __tostring = function(self) error(self, 0) end }))",
+      4,
+    },
+  } do
+    it("does not end the command with a status of its own " .. how, function()
+      local output, status = given(screen, case[1])
+      assert.equal(case[2], status, output)
+    end)
+  end
+
+  it("does not end the search of explore", function()
+    for content, wanted in pairs {
+      ["return function() os.exit(0) end"] = 2,
+      ["os.exit(0)"] = 3,
+      ["return function() error(setmetatable({}, { __tostring = function(self) error(self, 0) end })) end"] = 4,
+    } do
+      local output, status = given("explore", content)
+      assert.equal(wanted, status, output)
+    end
+  end)
+end)

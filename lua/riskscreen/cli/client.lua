@@ -21,7 +21,7 @@ local M = {}
 ---@param path string
 ---@return riskscreen.Policy|riskscreen.ScorePolicy
 function M.load_policy(path)
-  local ok, policy = status.call(function()
+  local ok, policy = pcall(function()
     local chunk, fault = loadfile(path)
     if not chunk then
       error(fault .. (path:find "%.lua$" and "" or "; a policy is a file of Lua, such as policy.lua"), 0)

@@ -120,23 +120,6 @@ function M.misuse(message, ...)
   M.fail(M.usage, message, ...)
 end
 
-local function refuse_exit()
-  error("os.exit would end the command with a status that says something else", 2)
-end
-
----Calls a function that runs Lua of the user, as `pcall` does. There os.exit fails: its 0 would be a verdict.
----@param body fun(...): any, any
----@return boolean ok
----@return any
----@return any
-function M.call(body, ...)
-  local exit = os.exit
-  rawset(os, "exit", refuse_exit)
-  local ok, value, other = pcall(body, ...)
-  rawset(os, "exit", exit)
-  return ok, value, other
-end
-
 ---Ends the command if a write to the output has failed.
 ---@param ok any
 ---@param problem any

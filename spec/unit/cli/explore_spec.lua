@@ -83,15 +83,6 @@ describe("riskscreen explore", function()
     assert.matches("explored so far: [%d,]+ schedules? with at most", output)
   end)
 
-  it("is not ended by a program that ends the process", function()
-    local status, out = cli.run { "explore", file "return function() os.exit(0) end" }
-    assert.equal(2, status)
-    assert.matches("the program failed: .*os.exit", out)
-    assert.equal(3, (cli.run { "explore", file "os.exit(0)" }))
-    local _, _, err = cli.run { "explore", file(RIGHT:gsub("    end\n  end\n$", "    end\n    os.exit(0)\n  end\n")) }
-    assert.matches("1,000 of them drawn at random\n$", err)
-  end)
-
   it("refuses a file that cannot be read, and one that returns no program", function()
     assert.equal(3, (cli.run { "explore", "nowhere.lua" }))
     assert.equal(3, (cli.run { "explore", file "return (" }))

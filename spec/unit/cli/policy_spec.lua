@@ -119,12 +119,6 @@ describe("riskscreen policy diff", function()
     assert.equal(3, (cli.run { "policy", "diff", file(POLICY), file(POLICY), "--journal", journal }))
   end)
 
-  it("is not ended by a policy that ends the process", function()
-    local status, _, err = cli.run { "policy", "diff", file "os.exit(0)", file(POLICY) }
-    assert.equal(4, status)
-    assert.matches("os.exit would end the command", err, 1, true)
-  end)
-
   it("names a journal that cannot be read", function()
     for path, message in pairs {
       ["/nowhere/journal"] = "/nowhere/journal: No such file or directory",

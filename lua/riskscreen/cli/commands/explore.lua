@@ -23,7 +23,7 @@ end
 
 local function run(context)
   local path, latest = context.arguments.program, { schedules = 0, faults = 0, random = 0 }
-  local loaded, program = status.call(function()
+  local loaded, program = pcall(function()
     return assert(loadfile(path))(path)
   end)
   if not loaded then
@@ -34,7 +34,7 @@ local function run(context)
     latest = explored
     line.draw(summary(explored))
   end
-  local ok, finding, explored = status.call(riskscreen.explore.run, program, context.options)
+  local ok, finding, explored = pcall(riskscreen.explore.run, program, context.options)
   line.clear()
   local code, message = status.of_failure(finding)
   if not ok and code ~= status.interrupted then
