@@ -83,7 +83,7 @@ static int prepare_library(struct rsc_numbers *numbers, const struct rsc_input *
 
 const char *rsc_number_scan(struct rsc_numbers *numbers, const struct rsc_input *input, const char *p,
                             struct rsc_number *number) {
-    bool is_integer;
+    bool is_integer = false;
     const char *after = scan_grammar(input, p, &is_integer);
     if (after == NULL) {
         return NULL;
