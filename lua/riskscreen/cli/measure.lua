@@ -12,67 +12,73 @@ local LONGEST_TEXT = 40 -- bytes of a text that is shown
 local NETWORK = "eth"
 local CLEAN = "0x00000000000000000000000000000000DeaDBeef" -- with capital letters, to see their case in the answer
 local SECOND = "0x000000000000000000000000000000000000dEaD"
-local SPENT = {} -- raised where the budget is used up
+local STOPPED = {} -- raised where a probe gets no answer
 local OF_ANOTHER_FORM = "the answer is of another form"
+local OTHER_ADDRESS = "the address has %s: name another one with --address"
+local NO_NAME = "the service takes none of the names that were tried"
 
 ---@class riskscreen.cli.Measurement
 ---@field private client riskscreen.Client
 ---@field private given table address, risky_address, request_id, write
+---@field private failure? string why the last probe got no answer
 ---@field seen table<string, any> what the service does, by assumption
 ---@field reasons table<string, string> why the rest is not known
 ---@field sent integer requests
 local Measurement = {}
 Measurement.__index = Measurement
 
--- The reason of a failure for a table that others will read: the service may have put an address into its message.
-local function reason_of(err)
+local function list_of(value)
+  return type(value) == "table" and value or {}
+end
+
+-- Ends a probe. The reason is for a table that others will read: the service may have put an address into its message.
+function Measurement:stop(err)
   local status, code = err.status and ", HTTP " .. err.status or "", err.code and ", code " .. tostring(err.code) or ""
-  return err.kind == "unsupported" and err.message or err.kind .. status .. code
+  self.failure = err.kind == "unsupported" and err.message or err.kind .. status .. code
+  error(STOPPED, 0)
 end
 
--- A value of an answer; or nil, a reason and the error.
-local function answered(answer, err)
-  if answer == nil then
-    return nil, reason_of(err), err
+-- The answer to a call of the client, as a table; or nil and the error.
+function Measurement:call(method, ...)
+  if self.sent >= self.budget then
+    self:stop { kind = "the budget was used up" }
   end
-  return type(answer) == "table" and answer or {}
+  local answer, err = self.client[method](self.client, ...)
+  return answer ~= nil and list_of(answer) or nil, err
 end
 
-function Measurement:spend()
-  return self.sent < self.budget or error(SPENT, 0)
-end
-
--- The body of an answer, with its nulls.
-function Measurement:ask(name, query, body)
-  self:spend()
+-- The body of an answer, with its nulls; or nil and the error.
+function Measurement:try(name, query, body)
   local operation = operations[name]
   local options = { query = query, body = body, keep_null = true, retry = false }
-  return answered(self.client:request(operation.http, operation.path, options))
+  return self:call("request", operation.http, operation.path, options)
+end
+
+-- The body of an answer. Without one the probe ends.
+function Measurement:ask(...)
+  local answer, err = self:try(...)
+  return answer or self:stop(err)
 end
 
 -- Notes what the service does, unless it is a text that may hold an address or the key, or is none of this assumption.
-function Measurement:settle(name, value, reason)
-  local shown, wanted = tostring(value), assumptions.by_name[name].values[1]
-  local is_shown = type(value) == type(wanted)
+function Measurement:settle(assumption, value, reason)
+  local shown = tostring(value)
+  local is_shown = type(value) == type(assumption.values[1])
     and #shown <= LONGEST_TEXT
     and shown:find "^%w[%w _.-]*$"
     and not addresses.networks_of(shown, "format")[1]
     and self.hide_key(shown) == shown
-  if value ~= nil and is_shown then
-    self.seen[name] = value
+  if is_shown then
+    self.seen[assumption.name] = value
   else
-    self.reasons[name] = value ~= nil and OF_ANOTHER_FORM or reason
+    self.reasons[assumption.name] = value == nil and reason or OF_ANOTHER_FORM
   end
-end
-
-local function list_of(value)
-  return type(value) == "table" and value or {}
 end
 
 -- The tables of a list.
 local function records_of(answer)
   local records = {}
-  for _, record in ipairs(list_of(answer and answer.data)) do
+  for _, record in ipairs(list_of(answer.data)) do
     records[#records + 1] = type(record) == "table" and record or nil
   end
   return records
@@ -84,158 +90,144 @@ local function is_refusal(err)
   return kind == "bad_request" or kind == "api" or kind == "http" and err.code ~= nil and err.status < 500
 end
 
--- Asks about the clean address, and settles the form of an empty field, or of an empty answer. `what` is what the
--- address must not have. Returns a reason if nothing came, and the record.
-function Measurement:lookup(name, field, assumption, what, empty)
-  local answer, reason = self:ask(name, { address = self.given.address, network = NETWORK })
-  local value = answer and answer.data
-  if not answer or field and type(value) ~= "table" then
-    return reason or OF_ANOTHER_FORM
-  elseif field then
-    value = value[field]
-  end
-  local form = value == nil and "absent" or value == json.null and "null"
-  form = form or type(value) == "table" and next(value) == nil and empty or nil
-  reason = ("the address has %s: name another one with --address"):format(what)
-  self:settle(assumption, form, type(value) == "table" and reason or OF_ANOTHER_FORM)
-  return nil, answer.data
+-- The answer about the clean address, and its record.
+function Measurement:look_up(name)
+  local answer = self:ask(name, { address = self.given.address, network = NETWORK })
+  return answer, list_of(answer.data)
 end
 
--- By name. A probe returns the reason why it has settled nothing.
+-- The form of a field without content; nil if it has some, and false if it is of another type, or its record is.
+local function form_of(record, field, empty)
+  local value = type(record) == "table" and record[field]
+  if value == nil or value == json.null then
+    return value == nil and "absent" or "null"
+  elseif type(value) == "table" then
+    return next(value) == nil and empty or nil
+  end
+  return false
+end
+
+-- By name. A probe puts what it sees into `found`, by the assumption; false stands for an answer of another form. It
+-- returns the reason why the answer may leave the rest open.
 local probes = {}
 
-function probes.risk(measured)
-  local reason, record = measured:lookup("getAddressRisk", "risks", "empty_risks", "risks", "list")
-  if not record then
-    return reason
-  end
+function probes.risk(measured, found)
+  local answer, record = measured:look_up "getAddressRisk"
   local asked = measured.given.address
-  local spelling = record.address == asked and "as asked" or record.address == asked:lower() and "lower case" or nil
-  spelling = asked ~= asked:lower() and spelling or nil
-  reason = "the address has no capital letter, or came back in a third spelling"
-  measured:settle("answered_address", spelling, reason)
-  measured:settle("answered_network", record.network, "the answer has no network")
+  local lower = asked:lower()
+  found.empty_risks = form_of(answer.data, "risks", "list")
+  if asked ~= lower then
+    found.answered_address = record.address == asked and "as asked" or record.address == lower and "lower case"
+  end
+  found.answered_network = record.network or false
+  return OTHER_ADDRESS:format "risks, or no capital letter"
 end
 
-function probes.entity(measured)
-  return (measured:lookup("getAddressEntity", "entity", "absent_entity", "an owner", "empty"))
+function probes.entity(measured, found)
+  found.absent_entity = form_of(measured:look_up("getAddressEntity").data, "entity", "empty")
+  return OTHER_ADDRESS:format "an owner"
 end
 
-function probes.counterparties(measured)
-  return (measured:lookup("getAddressCounterparties", "opponents", "empty_opponents", "counterparties", "list"))
+function probes.counterparties(measured, found)
+  found.empty_opponents = form_of(measured:look_up("getAddressCounterparties").data, "opponents", "list")
+  return OTHER_ADDRESS:format "counterparties"
 end
 
-function probes.freezes(measured)
-  return (measured:lookup("getAddressFreezeEvents", nil, "empty_freeze_events", "freeze events", "list"))
+function probes.freezes(measured, found)
+  found.empty_freeze_events = form_of(measured:look_up "getAddressFreezeEvents", "data", "list")
+  return OTHER_ADDRESS:format "freeze events"
 end
 
-function probes.provider(measured)
+function probes.provider(measured, found)
   local risky = measured.given.risky_address
   if not risky then
     return "name an address with risks: --risky-address"
   end
-  local answer, reason = measured:ask("getAddressRisk", { address = risky, network = NETWORK })
-  local source
-  for _, risk in ipairs(answer and list_of(list_of(answer.data).risks) or {}) do
-    local its_source = list_of(risk).riskSource
-    if its_source ~= "Community" and its_source ~= "User-Defined" then
-      source = its_source
+  local record = list_of(measured:ask("getAddressRisk", { address = risky, network = NETWORK }).data)
+  for _, risk in ipairs(list_of(record.risks)) do
+    local source = list_of(risk).riskSource
+    if source ~= "Community" and source ~= "User-Defined" then
+      found.provider = source
     end
   end
-  measured:settle("provider", source, reason or "no risk of the address is of the service's own")
+  return "no risk of the address is of the service's own"
 end
 
 -- The second address twice: the answer reads differently from both ends.
-function probes.bulk(measured)
+function probes.bulk(measured, found)
   local first, second = measured.given.address:lower(), SECOND:lower()
   local body = { addresses = { measured.given.address, SECOND, SECOND }, network = NETWORK }
-  local answer, reason = measured:ask("listAddressEntities", nil, body)
   local places, times = {}, 0
-  for index, record in ipairs(records_of(answer)) do
+  for index, record in ipairs(records_of(measured:ask("listAddressEntities", nil, body))) do
     local address = tostring(record.address):lower()
     places[address], times = places[address] or index, times + (address == second and 1 or 0)
   end
   local one, other = places[first], places[second]
-  reason = reason or "the answer lacks an address"
-  measured:settle("bulk_order", one and other and (one < other and "as asked" or "another") or nil, reason)
-  measured:settle("bulk_repeats", ({ "once", "twice" })[times], reason)
+  found.bulk_order = one and other and (one < other and "as asked" or "another") or nil
+  found.bulk_repeats = ({ "once", "twice" })[times]
+  return "the answer lacks an address"
 end
 
-function probes.whitelist(measured)
-  local answer, reason = measured:ask "listWhitelistAddresses"
-  local pagination = list_of(answer and answer.pagination)
-  measured:settle("first_page", pagination.current_page, reason or "the answer has no pagination")
-  measured:settle("page_length", pagination.per_page, reason or "the answer has no pagination")
+function probes.whitelist(measured, found)
+  local pagination = list_of(measured:ask("listWhitelistAddresses").pagination)
+  found.first_page, found.page_length = pagination.current_page, pagination.per_page
+  return "the answer has no pagination"
 end
 
-function probes.blacklist(measured)
-  local answer, reason, err
+function probes.blacklist(measured, found)
+  local answer, err
   for index, size in ipairs { LARGE_PAGE, 100, 50, 20 } do
-    answer, reason, err = measured:ask("listBlacklistAddresses", { pageSize = size })
+    answer, err = measured:try("listBlacklistAddresses", { pageSize = size })
     if not is_refusal(err) then
       break
-    elseif index == 1 then
-      measured:settle("longer_page", "refused")
     end
+    found.longer_page = index == 1 and "refused" or found.longer_page
   end
-  local length = list_of(answer and answer.pagination).per_page
-  reason = reason or "the answer has no pagination"
-  measured:settle("largest_page", length, reason)
-  if not measured.seen.longer_page then
-    local is_cut = measured.seen.largest_page and length < LARGE_PAGE
-    measured:settle("longer_page", is_cut and "cut" or nil, length and LARGE_PAGE .. " items are taken" or reason)
+  local length = list_of((answer or measured:stop(err)).pagination).per_page
+  found.largest_page = length
+  if not found.longer_page and type(length) == "number" and length < LARGE_PAGE then
+    found.longer_page = "cut"
   end
+  return length and LARGE_PAGE .. " items are taken" or "the answer has no pagination"
 end
 
-function probes.invalid(measured)
-  local _, reason, err = measured:ask("getAddressRisk", { network = NETWORK })
-  local status = is_refusal(err) and err.status or nil
-  measured:settle("invalid_status", status, reason or "a lookup without an address was answered")
+function probes.invalid(measured, found)
+  local answer, err = measured:try("getAddressRisk", { network = NETWORK })
+  if answer == nil then
+    found.invalid_status = is_refusal(err) and err.status or measured:stop(err)
+  end
+  return "a lookup without an address was answered"
 end
 
--- The days of usage records, sorted, and whether they are of single operations.
+-- The days of usage records, sorted; whether each time is a month, or its first day; and whether none is of a single
+-- operation.
 local function days_of(answer)
-  local days, by_operation = {}, false
+  local days, is_monthly, is_total = {}, true, true
   for _, record in ipairs(records_of(answer)) do
-    days[tostring(record.time):sub(1, 10)] = true
-    by_operation = by_operation or record.methodName ~= nil
+    local day = tostring(record.time):sub(1, 10)
+    days[day], is_monthly = true, is_monthly and (#day <= 7 or day:sub(-3) == "-01")
+    is_total = is_total and record.methodName == nil
   end
-  return tables.sorted_keys(days), by_operation
+  return tables.sorted_keys(days), is_monthly, is_total
 end
 
--- Whether each of the records' times is a month, or its first day.
-local function is_monthly(days)
-  for _, day in ipairs(days) do
-    if #day > 7 and day:sub(-3) ~= "-01" then
-      return false
-    end
-  end
-  return days[1] ~= nil
-end
-
-local NO_NAME = "the service takes none of the names that were tried"
-
--- Settles a name by a service that refuses unknown ones: asks for one by one.
-local function settle_name(measured, name, value)
-  local taken, why = nil, NO_NAME
+-- The one of an assumption's names that a service takes which refuses the others.
+local function find_name(measured, name, value)
   for _, candidate in ipairs(assumptions.by_name[name].values) do
-    local answer, reason, err = measured:ask("getAccountUsage", { [candidate] = value })
+    local answer, err = measured:try("getAccountUsage", { [candidate] = value })
     if answer then
-      taken = candidate
-      break
+      return candidate
     elseif not is_refusal(err) then
-      why = reason
+      measured:stop(err)
     end
   end
-  measured:settle(name, taken, why)
 end
 
 -- All names at once, each with a day of its own: the first and the last day of the answer say which names count.
-function probes.dates(measured)
-  local usage, failure = measured:ask "getAccountUsage"
-  local days = days_of(usage)
+function probes.dates(measured, found)
+  local days = days_of(measured:ask "getAccountUsage")
   if #days < 6 then
-    return failure or "the account has usage on fewer than six days"
+    return "the account has usage on fewer than six days"
   end
   local query, starts, ends = {}, {}, {}
   for index = 1, 3 do
@@ -243,71 +235,72 @@ function probes.dates(measured)
     starts[first], ends[last] = assumptions.by_name.start_date.values[index], assumptions.by_name.end_date.values[index]
     query[starts[first]], query[ends[last]] = first, last
   end
-  local answer, reason, err = measured:ask("getAccountUsage", query)
+  local answer, err = measured:try("getAccountUsage", query)
   if answer then
-    local found = days_of(answer)
-    measured:settle("unknown_name", "ignored")
-    measured:settle("start_date", starts[found[1]], NO_NAME)
-    measured:settle("end_date", ends[found[#found]], NO_NAME)
+    local seen = days_of(answer)
+    found.unknown_name, found.start_date, found.end_date = "ignored", starts[seen[1]], ends[seen[#seen]]
   elseif is_refusal(err) then
-    measured:settle("unknown_name", "refused")
-    settle_name(measured, "start_date", days[#days - 5])
-    settle_name(measured, "end_date", days[#days])
+    found.unknown_name = "refused"
+    found.start_date = find_name(measured, "start_date", days[#days - 5])
+    found.end_date = find_name(measured, "end_date", days[#days])
+  else
+    measured:stop(err)
   end
-  return reason
+  return NO_NAME
 end
 
 -- Two answers to all names at once, in which each name has another pair of values.
 local PAIRS = { [true] = { [true] = 1, [false] = 2 }, [false] = { [true] = 3 } }
 local CHOICES = { { true, true, false }, { true, false, true } }
 
-function probes.groups(measured)
+function probes.groups(measured, found)
+  local periods, groups = assumptions.by_name.granularity.values, assumptions.by_name.group_by.values
+  local is_period, is_group = {}, {}
   if measured.seen.unknown_name == "refused" then
-    settle_name(measured, "granularity", "month")
-    settle_name(measured, "group_by", "org")
-    return
+    found.granularity = find_name(measured, "granularity", "month")
+    found.group_by = find_name(measured, "group_by", "org")
+    return NO_NAME
   elseif not measured.seen.unknown_name then
     return measured.reasons.unknown_name
   end
-  local periods, groups = assumptions.by_name.granularity.values, assumptions.by_name.group_by.values
-  local is_period, is_group = {}, {}
   for round, choices in ipairs(CHOICES) do
     local query = {}
     for index, chosen in ipairs(choices) do
       query[periods[index]], query[groups[index]] = chosen and "month" or "day", chosen and "org" or "endpoint"
     end
-    local answer, reason = measured:ask("getAccountUsage", query)
-    local days, by_operation = days_of(answer)
+    local days, is_monthly, is_total = days_of(measured:ask("getAccountUsage", query))
     if not days[1] then
-      return reason or OF_ANOTHER_FORM
+      return OF_ANOTHER_FORM
     end
-    is_period[round], is_group[round] = is_monthly(days), not by_operation
+    is_period[round], is_group[round] = is_monthly, is_total
   end
-  measured:settle("granularity", periods[PAIRS[is_period[1]][is_period[2]]], NO_NAME)
-  measured:settle("group_by", groups[PAIRS[is_group[1]][is_group[2]]], NO_NAME)
+  found.granularity = periods[PAIRS[is_period[1]][is_period[2]]]
+  found.group_by = groups[PAIRS[is_group[1]][is_group[2]]]
+  return NO_NAME
 end
 
-function probes.result(measured)
+function probes.result(measured, found)
   local id = measured.given.request_id
   if not id then
     return "name a transaction that has its result: --request-id"
   end
-  measured:spend()
-  local call = { retry = false }
-  local result, reason = answered(measured.client:call("getAsynchronousResult", { requestId = id }, call))
-  local is_final = result and (result.dirData or result.risks or result.maxScore)
-  measured:settle("final_status", is_final and result.status or nil, reason or "the result is pending")
+  local result, err = measured:call("call", "getAsynchronousResult", { requestId = id }, { retry = false })
+  result = result or measured:stop(err)
+  found.final_status = (result.dirData or result.risks or result.maxScore) and result.status or nil
+  return "the result is pending"
 end
 
 -- An item that the service refuses, by what the interface shows. One that does not refuse it writes it.
-function probes.write(measured)
+function probes.write(measured, found)
   if not measured.given.write then
     return "this probe writes: --write allows it"
   end
   local item = { address = measured.given.address, risks = { { riskLevel = "high" } } }
-  local _, reason, err = measured:ask("addBlacklistAddresses", nil, { list = { item }, network = NETWORK })
-  local status = err and err.code == 3016 and err.status or nil
-  measured:settle("empty_type_status", status, reason or "the service took the item: remove it from the blacklist")
+  local answer, err = measured:try("addBlacklistAddresses", nil, { list = { item }, network = NETWORK })
+  if answer == nil then
+    found.empty_type_status = err.code == 3016 and err.status or measured:stop(err)
+  end
+  return "the service took the item: remove it from the blacklist"
 end
 
 local M = {}
@@ -331,14 +324,15 @@ function M.run(client, given, budget)
     self.sent = self.sent + 1
     return send(...)
   end
-  local reasons = {} -- by probe; false: none
+  local found, reasons = {}, {} -- by probe
   for _, assumption in ipairs(assumptions.list) do
-    local name, probe = assumption.name, assumption.probe
-    if reasons[probe] == nil then
-      local ok, reason = pcall(probes[probe], self)
-      reasons[probe] = ok and reason or not ok and reason ~= SPENT and error(reason, 0)
+    local probe = assumption.probe
+    if not found[probe] then
+      found[probe] = {}
+      local ok, reason = pcall(probes[probe], self, found[probe])
+      reasons[probe] = ok and reason or reason == STOPPED and self.failure or error(reason, 0)
     end
-    self.reasons[name] = self.seen[name] == nil and (self.reasons[name] or reasons[probe]) or nil
+    self:settle(assumption, found[probe][assumption.name], reasons[probe])
   end
   state.transport = send
   return self
@@ -354,7 +348,7 @@ function M.rows(measured)
     local name, assumed = assumption.name, assumption.values[1]
     local seen, result, set = measured.seen[name], "differs", nil
     if seen == nil then
-      result, set = "not known", measured.reasons[name] or "the budget was used up"
+      result, set = "not known", measured.reasons[name]
     elseif seen == assumed or assumption.at_least and seen >= assumed then
       result = "as assumed"
     else
