@@ -276,41 +276,29 @@ local function answer_to(arguments, choice)
   return help and (last == "-h" or last == "--help") and help() or nil
 end
 
--- The values of the command line.
 local function parse(parser, choice, arguments)
-  local parsed, result = parser:pparse(arguments)
+  local parsed, fault = parser:pparse(arguments)
   if choice.is_misplaced then
     -- The status of help is that of `allow`, and an address from elsewhere may be "-h".
     status.misuse "-h, --help and --version stand alone, or behind a verb"
   elseif not parsed then
-    status.misuse(parsers.message(result))
+    status.misuse(parsers.message(fault))
   end
-  return result
 end
 
-local function run_command(choice, result, world, parser)
-  local command = choice.command
-  local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
-  for _, option in ipairs(command.options or {}) do
-    local written = given[option.name]
-    if type(written) == "table" then -- argparse begins with an empty one
-      written = written[1] and (option.is_repeated and written or table.concat(written, ","))
-    end
-    given[option.name] = written and option_of.value(option, written)
-  end
-  local settings = parsers.values(result, "setting.")
-  local context = setmetatable({
-    arguments = parsers.values(result, "argument."),
-    options = option_of.check(command.options or {}, given),
-    configuration = configuration.read(settings, result.pairs or {}, world, command.name == "config set"),
+local function run_command(choice, world, parser)
+  local command, flags, settings = choice.command, choice.output, choice.settings
+  return execute(setmetatable({
+    arguments = choice.arguments,
+    options = option_of.check(command.options or {}, choice.options),
+    configuration = configuration.read(settings, settings.set or {}, world, command.name == "config set"),
     format = flags.json and "json" or flags.jsonl and "jsonl" or flags.csv and "csv" or "table",
     quiet = flags.quiet == true,
     world = world,
     command = command,
     parser = parser,
     choice = choice,
-  }, Context)
-  return execute(context)
+  }, Context))
 end
 
 -- The status of a help. Where the network is configured, a whole command may end with an address that is "-h".
@@ -359,15 +347,15 @@ function M.main(arguments, given, is_help)
       status.ensure_written(world.out:flush())
       return is_help and status.done or status_of_help(named(list, arguments), world)
     end
-    local result = parse(parser, choice, arguments)
+    parse(parser, choice, arguments)
     if choice.command and choice.command.is_help then
-      return M.main(tables.concat(result["argument.verb"], { "--help" }), given, true)
+      return M.main(tables.concat(choice.arguments.verb, { "--help" }), given, true)
     elseif not choice.command then
       -- A script whose verb is empty must not get the status of `allow`.
       world.err:write((choice.group or parser):get_help(), "\n")
       return status.usage
     end
-    return run_command(choice, result, world, parser)
+    return run_command(choice, world, parser)
   end)
   if ok then
     return outcome

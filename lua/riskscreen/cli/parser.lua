@@ -65,24 +65,22 @@ function M.names(option)
   return short and { "-" .. short, flag } or { flag }, value
 end
 
--- Keeps what was written; the values are converted and checked after the parse.
-local function add_option(place, option, target, choice)
+-- Puts what was written into `values`: of an option its value, and of a setting the text, because its source counts.
+local function add_option(place, option, values, choice, setting)
   local names, value = M.names(option)
-  local flags = table.concat(names, " ")
+  local flags, name = table.concat(names, " "), setting or option.name
   if not value then
-    local turned = not option.default
-    return place:flag(flags):target(target):description(M.meaning(option)):action(function(result)
-      result[target] = turned
+    return place:flag(flags):description(M.meaning(option)):action(function()
+      values[name] = not option.default
     end)
   end
-  local element = place:option(flags):target(target):argname(value):description(M.meaning(option))
+  local element = place:option(flags):argname(value):description(M.meaning(option))
   table.insert(choice.completions, { option = element, values = option.completes or option.values })
-  if option.is_repeated or option.list then
-    return element:count("*"):action(function(result, _, written)
-      result[target] = tables.concat(result[target] or {}, { written })
-    end)
-  end
-  return element:count("0-1"):overwrite(false)
+  local has_several = option.is_repeated or option.list
+  return element:count(has_several and "*" or "0-1"):overwrite(false):action(function(_, _, written)
+    local own = (setting or option.is_repeated) and written or option_of.value(option, written)
+    values[name] = has_several and tables.concat(values[name] or {}, option.list and own or { own }) or own
+  end)
 end
 
 -- A flag that is answered before the parse. One that the parse finds stands among other arguments.
@@ -146,12 +144,14 @@ local function add_command(place, command, choice)
     choice.command = command
   end)
   for _, argument in ipairs(command.arguments or {}) do
-    local element = parser:argument(argument.name):target("argument." .. argument.name)
-    element:args(argument.count or "1"):description(argument.doc)
+    local element = parser:argument(argument.name):args(argument.count or "1"):description(argument.doc)
+    element:action(function(_, _, written)
+      choice.arguments[argument.name] = written
+    end)
     table.insert(choice.completions, { place = parser, values = argument.completes })
   end
   for _, option in ipairs(command.options or {}) do
-    add_option(parser, option, "option." .. option.name, choice)
+    add_option(parser, option, choice.options, choice)
   end
   add_help(parser, choice, text.words(command.name), tail_of(command))
 end
@@ -170,6 +170,10 @@ M.set_option = { name = "set", type = "table", is_repeated = true, argument = "N
 ---@class riskscreen.cli.Choice
 ---@field commands riskscreen.cli.Command[] every verb
 ---@field command? riskscreen.cli.Command
+---@field arguments table<string, any> of the verb, by their names
+---@field options table<string, any> of the verb, by their names
+---@field output table<string, true> the output options
+---@field settings table<string, string|string[]|boolean> as they were written; `set` has the pairs of --set
 ---@field group? table of argparse
 ---@field helps table<string, fun(): string> the help of all, of each group and of each verb, by `key`
 ---@field is_misplaced? boolean a wish for help or the version stands among other arguments
@@ -182,21 +186,22 @@ M.set_option = { name = "set", type = "table", is_repeated = true, argument = "N
 ---@return riskscreen.cli.Choice choice set by the parse
 function M.new(commands, groups)
   local argparse = require "argparse"
-  local choice, places = { commands = commands, completions = {}, helps = {} }, {}
+  local choice = { commands = commands, arguments = {}, options = {}, output = {}, settings = {} }
+  choice.completions, choice.helps = {}, {}
   local parser = argparse("riskscreen", "Screens blockchain addresses and transactions against a risk service.")
   parser:help_max_width(WIDTH):add_help(false):require_command(false)
   parser:usage "Usage: riskscreen [OPTIONS] VERB …"
   parser:epilog "riskscreen VERB --help explains a verb and shows examples. The manual, riskscreen(1), has everything."
-  local output, service = {}, {}
+  local output, service, places = {}, {}, {}
   for _, option in ipairs(M.output_options) do
-    output[#output + 1] = add_option(parser, option, "output." .. option.name, choice)
+    output[#output + 1] = add_option(parser, option, choice.output, choice)
   end
   for _, setting in ipairs(configuration.settings) do
     if setting.has_flag then
-      service[#service + 1] = add_option(parser, setting.option, "setting." .. setting.name, choice)
+      service[#service + 1] = add_option(parser, setting.option, choice.settings, choice, setting.name)
     end
   end
-  service[#service + 1] = add_option(parser, M.set_option, "pairs", choice)
+  service[#service + 1] = add_option(parser, M.set_option, choice.settings, choice)
   parser:mutex(output[1], output[2], output[3]) -- the formats
   parser:group("Output", tables.unpack(output))
   parser:group("Service", tables.unpack(service))
@@ -234,20 +239,6 @@ function M.complete(choice)
       entry.option:choices(values)
     end
   end
-end
-
----The values of a parse under a prefix, such as "option.".
----@param result table<string, any>
----@param prefix string
----@return table<string, any>
-function M.values(result, prefix)
-  local values = {}
-  for name, value in pairs(result) do
-    if name:sub(1, #prefix) == prefix then
-      values[name:sub(#prefix + 1)] = value
-    end
-  end
-  return values
 end
 
 ---A message of argparse in our words: no line ends, printable.
