@@ -19,11 +19,22 @@ local names_of = {
   network = { "network", "chain", "blockchain" },
 }
 local LIKE_ADDRESS = "^" .. ("[%w:]"):rep(20) .. "[%w:]*$" -- the shortest address has more, and none another character
-local unlike_network = generations.new(1000) -- names of which it is known that they are not like that of the network
 local LONGEST_NETWORK = 40 -- bytes of a cell that may name a network
 local SETTLES = ": --network-column NAME names it, --ignore-columns NAME passes it over"
 local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'?" .. SETTLES:sub(2)
 local OTHER_NETWORK = "the column %s is not read, and it has the network %s" .. SETTLES
+local OFAC = ", a table of OFAC's, without columns of addresses: take its sdn.xml, or `riskscreen list update`"
+local OTHER_ADDRESS = "the column %s is not read, and it has what may be the address, %s: --address-column NAME names it, "
+  .. "--ignore-columns NAME passes it over"
+-- Parts of words, and words, that name an address or a party whose address a column may hold.
+local address_parts = text.words "addr adres wallet direcci endere indirizz"
+local parties = tables.set(
+  text.words(
+    "from to sender receiver recipient source destination origin originator beneficiary payer payee remitter "
+      .. "counterparty input output deposit withdrawal von an nach absender empfänger empfaenger quelle ziel auftraggeber"
+  )
+)
+local likenesses = generations.new(1000) -- by the names of columns
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
 
@@ -60,7 +71,8 @@ local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LO
 ---@field has_network boolean the rows have a column of networks
 ---@field private options riskscreen.rows.Options
 ---@field private ignored table<string, true> the plain names of `ignore_columns`
----@field private looks boolean a row that names no network may have one in a column that is not read
+---@field private others integer[] positions of columns that are not read, which may hold another network or an address
+---@field private suspects integer[] of those whose names say so
 ---@field private count integer rows so far
 ---@field invalid_count integer a run that goes on begins with its own
 local Rows = {}
@@ -80,6 +92,10 @@ local function plain_of(name)
   return (text.lower(text.trim(name)):gsub("[%s-]+", "_"))
 end
 
+local function divided(name)
+  return plain_of((name:gsub("(%l)(%u)", "%1_%2")))
+end
+
 ---The plain form of a column's name: in lower case, with underscores for spaces and hyphens. They also divide the words
 ---of a name such as walletAddress, where that makes it a known one.
 ---@param name string
@@ -87,8 +103,8 @@ end
 ---@return string
 function M.plain_name(name, known)
   known = known or is_known
-  local plain, divided = plain_of(name), plain_of((name:gsub("(%l)(%u)", "%1_%2")))
-  return known[divided] and not known[plain] and divided or plain
+  local plain, parts = plain_of(name), divided(name)
+  return known[parts] and not known[plain] and parts or plain
 end
 
 local plain_name = M.plain_name
@@ -98,10 +114,23 @@ function Rows:failure(problem, line)
   return errors.new("invalid_argument", ("%s: %s"):format(place, problem), { field = "source", sent = false })
 end
 
--- Whether a name is probably meant for the network: "netwrok", "net", "chain id", "Network Name".
-local function is_like_network(plain)
-  local word = plain:gsub("_?name$", ""):gsub("_?id$", ""):match "[^_]*$"
-  return word == "net" or text.nearest(word, names_of.network) ~= nil
+-- What a column may hold that is not read: "network", if its name is probably meant for that ("netwrok", "net",
+-- "chain id", "Network Name", "chainFrom"); "address", if it names one or a party; or false.
+local function likeness_of(name)
+  local likeness = likenesses:get(name)
+  if likeness == nil then
+    local plain = divided(name)
+    local word = plain:gsub("_from$", ""):gsub("_to$", ""):gsub("_?name$", ""):gsub("_?id$", ""):match "[^_]*$"
+    likeness = (word == "net" or text.nearest(word, names_of.network) ~= nil) and "network"
+    for part in plain:gmatch "[^_]+" do
+      likeness = likeness or parties[part:gsub("s$", "")] and "address"
+    end
+    for _, part in ipairs(address_parts) do
+      likeness = likeness or plain:find(part, 1, true) and "address"
+    end
+    likenesses:set(name, likeness or false)
+  end
+  return likeness
 end
 
 -- Where the address and the network are among names, and the positions of all names; or nil and the fault.
@@ -130,27 +159,32 @@ function Rows:locate(names)
   -- A header without the column that was named is refused. A JSON object may lack it.
   local is_refused = self.options.network_column and self.file.kind == "text"
   local lacks_network = not (at.network or is_refused)
-  self.looks = not is_free
   -- Where no name is that of the network, one that is like it would be passed over, and another network would count.
   for plain, position in pairs(lacks_network and positions or {}) do
-    if not (unlike_network:get(plain) or self.ignored[plain]) then
-      if is_like_network(plain) then
-        return nil, LIKE_NETWORK:format(text.show(names[position]))
-      end
-      unlike_network:set(plain, true)
+    if likeness_of(names[position]) == "network" and not self.ignored[plain] then
+      return nil, LIKE_NETWORK:format(text.show(names[position]))
     end
   end
   return at, positions
 end
 
--- The fault of a column that is not read, and has a name of another network than the one that counts, in a row that
--- names none.
-function Rows:fault_of_column(name, value)
-  local is_short = type(value) == "string" and #value <= LONGEST_NETWORK
-  local network = is_short and addresses.network_names[text.lower(text.trim(value))]
-  local is_other = network and network ~= addresses.canonical_network(self.options.network)
-  return is_other and not self.ignored[plain_name(name)] and OTHER_NETWORK:format(text.show(name), text.show(value))
-    or nil
+-- The fault of a column that is not read: in a row that names no network, or in a second column for networks, another
+-- network than the one that counts; or what may be the address of another party.
+function Rows:fault_of_column(name, value, address, network)
+  if type(value) ~= "string" or value == "" or self.ignored[plain_name(name)] then
+    return nil
+  end
+  local likeness, fault = likeness_of(name), nil
+  if #value <= LONGEST_NETWORK and (not network or likeness == "network" and not self.options.network_column) then
+    local other = addresses.network_names[text.lower(text.trim(value))]
+    fault = other and other ~= addresses.canonical_network(network or self.options.network) and OTHER_NETWORK
+  end
+  if likeness == "address" and not self.options.address_column then
+    local cell = text.trim((value:gsub("[\128-\255]+", ""))) -- hidden characters make no other address
+    local is_other = cell:find(LIKE_ADDRESS) and text.lower(cell) ~= text.lower(text.trim(tostring(address)))
+    fault = fault or is_other and OTHER_ADDRESS
+  end
+  return fault and fault:format(text.show(name), text.show(value)) or nil
 end
 
 local function lack(name, names)
@@ -209,12 +243,17 @@ function Rows:dialect_of(row, has_quotes)
     return "spaced"
   end
   local missing = self.options.needs and self.options.needs[1] or self.options.address_column
-  local advice = missing and "" or ". --address-column NAME names it"
-  for word in bare:gmatch "[^,;\t]+" do
-    local nearest = not missing and text.nearest(plain_name(word), names_of.address)
-    advice = nearest and ("; did you mean '%s'? Or --address-column NAME names it"):format(nearest) or advice
+  local advice, has_network = ". ", self.options.network or self.options.network_column
+  for word in row:gmatch '[^,;\t"]+' do
+    local plain = plain_name(word)
+    local nearest = text.nearest(plain, names_of.address)
+    advice = nearest and ("; did you mean '%s'? Or "):format(nearest) or advice
+    has_network = has_network or is_known[plain]
   end
-  advice = row:find "^sep=.$" and ", a line of Excel's own: remove it" or advice
+  advice = advice .. "--address-column NAME names it"
+  advice = has_network and advice or advice .. ", and --network-column NAME that of the networks"
+  advice = missing and "" or advice
+  advice = row:find "^sep=.$" and ", a line of Excel's own: remove it" or row:find("-0- ", 1, true) and OFAC or advice
   missing = text.show(missing or "address")
   return nil,
     ("the file has no column %s, and its first line is: %s%s"):format(missing, text.printable(row, 300), advice)
@@ -239,6 +278,12 @@ function Rows:take_header(header, count)
     end
   end
   self.names, self.positions, self.address_at, self.network_at = names, positions, at.address, at.network
+  for index, name in ipairs(self.options.needs and {} or names) do
+    if index ~= at.address and index ~= at.network then
+      self.others[#self.others + 1] = index
+      self.suspects[#self.suspects + 1] = likeness_of(name) and index or nil
+    end
+  end
 end
 
 -- Without the note of a row of a list, which stands behind "#"; and the note.
@@ -269,6 +314,15 @@ local function is_blank(fields, count)
     end
   end
   return true
+end
+
+-- A network of JSON may be any value: `false` is not the same as none.
+local function lower(network)
+  if type(network) ~= "string" then
+    return network == false and "false" or network
+  end
+  network = text.lower(text.trim(network))
+  return network ~= "" and network or nil
 end
 
 -- The number of the next row's fields, its line and its note; nil at the end, or nil, a failure. Of a file of decisions
@@ -313,11 +367,11 @@ function Rows:next_fields()
         end
       elseif count and count ~= self.width then
         fault = ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
-      end
-      local named = self.network_at and self.fields[self.network_at]
-      local looks = self.looks and count and not (fault or is_first or named and named:find "%S")
-      for index = 1, looks and count or 0 do
-        fault = fault or index ~= self.address_at and self:fault_of_column(self.names[index], self.fields[index]) or nil
+      else
+        local address, network = self.fields[self.address_at], self.network_at and lower(self.fields[self.network_at])
+        for _, index in ipairs(count and (network and self.suspects or self.others) or {}) do
+          fault = fault or self:fault_of_column(self.names[index], self.fields[index], address, network)
+        end
       end
       local is_cut = lacks_end and self.options.needs and self.positions and self.positions.reasons
       if is_cut or fault and is_torn then
@@ -329,15 +383,6 @@ function Rows:next_fields()
       end
     end
   end
-end
-
--- A network of JSON may be any value: `false` is not the same as none.
-local function lower(network)
-  if type(network) ~= "string" then
-    return network == false and "false" or network
-  end
-  network = text.lower(text.trim(network))
-  return network ~= "" and network or nil
 end
 
 function Rows:next_csv()
@@ -398,8 +443,8 @@ function Rows:of_json(value, line, problem)
   end
   row.address = row.address == nil and "" or row.address
   row.network = lower(row.network)
-  for _, name in ipairs(row.network == nil and names or {}) do
-    local fault = self:fault_of_column(name, row.fields[name])
+  for _, name in ipairs(names) do
+    local fault = self:fault_of_column(name, row.fields[name], row.address, row.network)
     if fault then
       return nil, self:failure(fault, line)
     end
@@ -428,7 +473,12 @@ function Rows:next_element()
       pieces[#pieces + 1], size = line, size + #line
       problem = size > LONGEST_ARRAY and "it is too long for a JSON array: write one value a line" or nil
     elseif not problem then
-      self.list, problem = self.decoder:decode(table.concat(pieces))
+      local offset
+      self.list, problem, offset = self.decoder:decode(table.concat(pieces))
+      for number = 1, offset and #pieces or 0 do
+        offset = offset - #pieces[number]
+        at = at or offset <= 0 and number or nil
+      end
     end
     if problem then
       return nil, self:failure(tostring(problem), at)
@@ -585,7 +635,8 @@ local function new(file, options)
     names = {},
     fields = {},
     ignored = {},
-    looks = false,
+    others = {},
+    suspects = {},
     count = 0,
     invalid_count = 0,
     decoder = options.needs and decoder_of_decisions or decoder,

@@ -107,6 +107,61 @@ describe("a file of rows", function()
     refused("wallet,net2,chain,chain2\n" .. A .. ",bsc,,\n", "the column 'net2'", { network_column = "chain" })
   end)
 
+  it("is refused where a column that is not read may hold the address", function()
+    local advice = ": --address-column NAME names it, --ignore-columns NAME passes it over"
+    local fault = "the column '%s' is not read, and it has what may be the address, '%s'" .. advice
+    local pairs_of_names = words(
+      "from_address,to_address fromAddress,toAddress FROM_ADDRESS,TO_ADDRESS From-Address,address sender,recipient "
+        .. "Sender,address receiver,wallet source,address destination,recipient from,address to,address input,address "
+        .. "outputs,address source_wallet,wallet withdrawalAddress,depositAddress withdrawal_address,deposit_address "
+        .. "Absender,address Empfänger,Wallet Absenderadresse,address Quelladresse,addr Ziel,address "
+        .. "walletFrom,address counterparty,crypto_address beneficiary_wallet,address payer,wallet_address"
+    )
+    for _, pair in ipairs(pairs_of_names) do
+      local other, own = pair:match "(.+),(.+)"
+      for header, row in pairs {
+        [other .. "," .. own] = A .. "," .. B .. ",eth\n",
+        [own .. "," .. other] = B .. "," .. A .. ",eth\n",
+      } do
+        refused(header .. ",network\n" .. row, "line 2: " .. fault:format(other, A))
+        local given = { ignore_columns = { other } }
+        assert.same({ "2 " .. B .. " eth" }, (subjects(header .. ",network\n" .. row, given)), header)
+        given = { address_column = other }
+        assert.same({ "2 " .. A .. " eth" }, (subjects(header .. ",network\n" .. row, given)), header)
+      end
+      local object = ('{"%s":"%s","%s":"%s"}\n'):format(other, A, own, B)
+      refused(object, "line 1: " .. fault:format(other, A))
+      refused("[" .. object .. "]", fault:format(other, A))
+      assert.same({ "1 " .. A .. " nil" }, (subjects(object, { address_column = other })))
+    end
+    local hidden = A .. "\226\128\139"
+    refused("to_address,from_address\n," .. A .. "\n", "line 2: " .. fault:format("from_address", A))
+    refused("address,from\n" .. B .. ",\n" .. B .. "," .. hidden .. "\n", "line 3: the column 'from' is not read")
+  end)
+
+  it("may have such a column without an address, and addresses in columns of other names", function()
+    local header = "address,from,to,source,email_address,wallet_name,sender,input,deposit,token,network\n"
+    local row = A .. ",2026-01-01,2026-02-01,manual,someone-with-a-name@example.com,main,Alice & Sons,,0.25," .. B
+    assert.same({ "2 " .. A .. " eth" }, (subjects(header .. row .. ",eth\n")))
+    assert.same({ "2 " .. A .. " nil" }, (subjects("address,account\n" .. A .. "," .. B .. "\n")))
+    local url = "https://explorer.example.com/address/" .. A
+    assert.same({ "2 " .. A .. " nil" }, (subjects("address,address_link\n" .. A .. "," .. url .. "\n")))
+  end)
+
+  it("is refused where a second column for networks has another one than the row", function()
+    local fault = "line 3: the column '%s' is not read, and it has the network 'bsc'"
+    for _, name in ipairs { "from_chain", "toChain", "chain_from", "source_network", "Netzwerk", "blockchain_name" } do
+      local content = ("address,network,%s\n%s,eth,Ethereum\n%s,ETH,bsc\n"):format(name, A, B)
+      refused(content, fault:format(name))
+      local both = { "2 " .. A .. " eth", "3 " .. B .. " eth" }
+      assert.same(both, (subjects(content, { ignore_columns = { name } })))
+      assert.same(both, (subjects(content, { network_column = "network" })))
+      refused(('{"address":"%s","network":"eth","%s":"bsc"}\n'):format(A, name), "the column '" .. name .. "'")
+    end
+    refused("address,from_chain,to_chain\n" .. A .. ",eth,bsc\n", "is not read as the network")
+    assert.same({ "2 " .. A .. " eth" }, (subjects("address,network,chain_id,coin\n" .. A .. ",eth,1,bsc\n")))
+  end)
+
   it("is refused where a column is like that of the network and would be passed over", function()
     for _, name in ipairs { "netwrok", "NET", "networks", "Network Name", "chain_id", "crypto chain" } do
       local fault = "did you mean 'network'? --network-column NAME names it"
@@ -138,6 +193,43 @@ describe("a file of rows", function()
       given.ignore_columns = { field }
       assert.same({ "1 " .. A .. " eth", "2 " .. B .. " nil" }, (subjects(list, given)))
     end
+  end)
+
+  it("names the files that help where one of OFAC's tables is given", function()
+    for _, row in ipairs {
+      '36,"AEROCARIBBEAN AIRLINES",-0- ,"CUBA",-0- ,-0- ,"a ""b"" c"',
+      '36,12,"aka","AERO-CARIBBEAN",-0- ',
+      '36,25,-0- ,"Havana","Cuba",-0- ',
+    } do
+      local advice = "a table of OFAC's, without columns of addresses: take its sdn.xml, or `riskscreen list update`"
+      refused(row .. "\r\n", advice)
+      refused(row .. "\r\n", advice, { address_column = "x" })
+    end
+  end)
+
+  it("tells at once that columns of addresses and of networks are missing", function()
+    local both = "--address-column NAME names it, and --network-column NAME that of the networks"
+    refused("Adresse;Netz\n" .. A .. ";eth\n", "did you mean 'address'? Or " .. both)
+    refused("Konto;Netz\n" .. A .. ";eth\n", ". " .. both)
+    for content, options in pairs {
+      ["Adresse;network\n"] = {},
+      ["Adresse;Chain\n"] = {},
+      ["Adresse;Netz\n"] = { network = "eth" },
+      ["Adresse;netz\n"] = { network_column = "netz" },
+    } do
+      local _, message = read(content .. A .. ";eth\n", options)
+      assert.matches("%-%-address%-column NAME names it$", message)
+    end
+  end)
+
+  it("names the line of JSON where a byte says little", function()
+    local content = ('[\n{"address":"%s"},\n\n{"address":}\n]\n'):format(A)
+    refused(content, "F, line 4: expected a value, got '}' at byte")
+    refused("\239\187\191" .. content:gsub("\n", "\r\n"), "F, line 4: expected a value")
+    refused(content:gsub("\n", "\r"), "F, line 4: expected a value")
+    refused("[\n", "F: expected a value, got the end of the text")
+    refused('["x"]\n{', "F, line 2: ")
+    refused('["x",\n{"a":1,\n"a":2}]', "F, line 3: duplicate name")
   end)
 
   it("takes an account for an address only where the caller says so", function()
