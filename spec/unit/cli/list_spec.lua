@@ -65,6 +65,33 @@ describe("riskscreen list", function()
     assert.matches("abc: it is an address of no network; -n NETWORK explains why", err, 1, true)
   end)
 
+  it("says whether the good ones of several addresses are on it, and tells the bad ones", function()
+    run { "list", "build", input, "-o", output }
+    local status, out, err = run { "list", "check", output, "abc", address(1), address(3), "def", "--csv" }
+    assert.equal(2, status)
+    assert.same({ address(1), address(3) }, { out:match "\n(0x%w+),eth,true,.*\n(0x%w+),,false" })
+    assert.is_nil(out:find("abc", 1, true))
+    for _, bad in ipairs { "abc", "def" } do
+      assert.matches(bad .. ": it is an address of no network", err, 1, true)
+    end
+    status, out, err = run { "list", "check", output, address(3), "abc", "--csv" }
+    assert.equal(4, status)
+    assert.matches(address(3) .. ",,false", out, 1, true)
+    assert.matches("abc: it is an address of no network", err, 1, true)
+  end)
+
+  it("shows no number of invalid rows where a compiled list has none", function()
+    directory:write("ours.csv", ("address,expires\nabc,\n%s,2020-01-01\n"):format(address(1)))
+    assert.equal(5, (run { "list", "build", input, "-o", output }))
+    local _, out = run { "list", "info", output, input, "--jsonl" }
+    local compiled, written = out:match "([^\n]+)\n([^\n]+)"
+    assert.same({ 1 }, { json.decode(compiled).entries, json.decode(compiled).invalid, json.decode(compiled).expired })
+    assert.same(
+      { 1, 1, 1 },
+      { json.decode(written).entries, json.decode(written).invalid, json.decode(written).expired }
+    )
+  end)
+
   it("names rows that are no entries, and has a status of its own for them", function()
     directory:write("ours.csv", ("address\nabc\n%s\n"):format(address(1)))
     local status, _, err = run { "list", "build", input, "--output", output }

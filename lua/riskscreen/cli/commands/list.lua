@@ -200,15 +200,19 @@ local function run_info(context)
   local records = {}
   for index, path in ipairs(context.arguments.file) do
     local facts = load(path, "allow").facts
-    local record = tables.pick(facts, { "entries", "invalid", "expired", "title" })
+    local record = tables.pick(facts, { "entries", "title" })
     record.file, record.bytes, record.built = path, facts.size, time_of(facts.built_at)
+    if facts.rows then -- a compiled list does not say what its build has left out
+      record.invalid, record.expired = facts.invalid, facts.expired
+    end
     record.days = facts.built_at and math.floor((os.time() - facts.built_at) / DAY)
     records[index] = record
   end
   context:write_records({ "file", "entries", "built", "days", "invalid", "expired", "bytes", "title" }, records)
 end
 
--- The record of the first entry of a list about a text, on one network or on all whose format fits.
+-- The record of the first entry of a list about a text, on one network or on all whose format fits; or nil and why the
+-- text is no address.
 local function find(list, address, network)
   local networks = network and { network } or addresses.networks_of(address)
   local problem = not networks[1] and "it is an address of no network; -n NETWORK explains why" or nil
@@ -226,20 +230,26 @@ local function find(list, address, network)
       return { network = network, listed = true, expires = time_of(expires), note = note ~= "" and note or nil }
     end
   end
-  return problem and status.misuse("%s: %s", address, problem) or { network = network, listed = false }
+  return not problem and { network = network, listed = false } or nil, problem
 end
 
 local function run_check(context)
   local list = load(context.arguments.file)
   warn_of_expired(context, list.facts.expired)
-  local records, code = {}, status.done
-  for index, address in ipairs(context.arguments.address) do
-    records[index] = find(list, address, context:network())
-    records[index].address = address
-    code = records[index].listed and status.block or code
+  local records, any_listed, any_bad = {}, false, false
+  for _, address in ipairs(context.arguments.address) do
+    local record, problem = find(list, address, context:network())
+    if record then
+      record.address = address
+      records[#records + 1] = record
+      any_listed = any_listed or record.listed
+    else
+      context:warn(("%s: %s"):format(address, problem))
+      any_bad = true
+    end
   end
   context:write_records({ "address", "network", "listed", "expires", "note" }, records)
-  return code
+  return any_listed and status.block or any_bad and status.usage or status.done
 end
 
 local common = option_of.pick(options.build, { "output", "title", "strict", "address_check", "max_shrink" }, {
@@ -304,6 +314,7 @@ return {
     statuses = {
       done = "the file is complete, and has none of the addresses",
       block = "the file has one of the addresses",
+      usage = "the file has none of the addresses, and a text is no address; the others are answered",
       unknown = DAMAGED,
     },
     run = run_check,
