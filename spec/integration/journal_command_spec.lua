@@ -63,6 +63,15 @@ describe("the journal of the command", function()
     return found
   end
 
+  it("says that it has no decision to show", function()
+    screen(CLEAN)
+    local list, status, err = show("--action", "block")
+    assert.same({ {}, 0 }, { list, status })
+    assert.matches("0 decisions", err, 1, true)
+    assert.matches("0 decisions", select(3, show("--action", "block", "--tail", "3")), 1, true)
+    assert.is_nil(select(3, show()):find "decision")
+  end)
+
   it("shows the decisions about an address by any spelling of it", function()
     local mixed, tron = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
     local old, new = "3EktnHQD7RiAE6uzMj2ZifT9YgRrkSgzQX", "MLy36ApB4YZb2cBtTc1uYJhYsP2JkYokaf" -- of one script

@@ -37,6 +37,7 @@ M.options = tables.concat({
 ---@field unreadable integer lines that are not counted
 ---@field notes string[] the faults of the input, as the page shows them
 
+local TWICE = "%s is a journal, and %s is none: a decision in both is counted twice."
 local UNREAD = "cannot be read and is not counted"
 
 -- A row of the report; or nil for a line that cannot be read. The others are its fault, and the effect.
@@ -58,6 +59,8 @@ end
 local function read_file(page, name, input, field_of)
   local before = page.rows
   for row in input:each() do
+    local is_journal = row.value and row.value.seq and row.value.hash
+    page[is_journal and "journal" or "results"] = name
     local decision, fault, effect = decision_of(input, row, field_of)
     if decision then
       page:add(decision)
@@ -109,6 +112,9 @@ function M.write(request)
       input = errors.ensure(rows.open(source, settings))
       read_file(page, name, input, field_of)
       input:close()
+    end
+    if page.journal and page.results then
+      table.insert(page.notes, TWICE:format(page.journal, page.results))
     end
     if page.faults > MAX_NOTES then
       table.insert(page.notes, ("Further lines with a fault: %d."):format(page.faults - MAX_NOTES))

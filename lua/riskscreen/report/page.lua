@@ -181,6 +181,8 @@ end
 ---@field sources { name: string, rows: integer }[]
 ---@field notes string[] the first faults of the input
 ---@field faults integer
+---@field journal? string the name of a file that is one
+---@field results? string of a file that is none
 ---@field unreadable integer lines that are not counted
 ---@field private title string
 ---@field private output file*

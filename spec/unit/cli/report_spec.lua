@@ -111,6 +111,24 @@ describe("riskscreen report", function()
     end)
   end
 
+  it("says that decisions of a run and of its journal are counted twice", function()
+    local input, results = write("in.csv", "address\n" .. sandbox.scenario("clean-eth").address), folder .. "/r.csv"
+    local journal = folder .. "/d.jsonl"
+    local line = { "screen", "--file", input, "-n", "eth", "--sandbox", "-q", "-o", results, "--journal", journal }
+    assert.equal(0, (run(line)))
+    for _, files in ipairs { { results, journal }, { journal, results } } do
+      local status, _, err = run { "report", files[1], files[2], "-o", folder .. "/page.html" }
+      assert.equal(0, status)
+      assert.matches("d.jsonl is a journal, and r.csv is none: a decision in both is counted twice", err, 1, true)
+      assert.matches("a decision in both is counted twice", read "page.html", 1, true)
+    end
+    for _, files in ipairs { { results, folder .. "/./r.csv" }, { journal, folder .. "/./d.jsonl" } } do
+      local _, out, err = run { "report", files[1], files[2], "-o", folder .. "/page.html", "--json" }
+      assert.is_nil(err:find("twice", 1, true))
+      assert.matches('"rows":1', out, 1, true)
+    end
+  end)
+
   it("says which time is no date, and shows it beside the row", function()
     local input = write("r.csv", "address,action,time\na1,allow,18.11.2026\na2,allow,2026-11-18\na3,allow,\n")
     local status, _, err = run { "report", input, "-o", folder .. "/page.html" }

@@ -103,6 +103,9 @@ local function run_show(context)
     output:add(last[number % options.tail + 1])
   end
   output:finish()
+  if count == 0 then
+    context:tell(text.count(count, "decision"))
+  end
   if options.address and count == 0 and not next(spellings) then
     status.misuse("--address: %s is no address, and no decision has it as its input", text.show(options.address))
   end

@@ -1,5 +1,6 @@
 -- riskscreen report: the results of a run, or a journal, as a page for people.
 
+local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
 local journals = require "riskscreen.journal"
 local option_of = require "riskscreen.cli.option"
@@ -14,12 +15,15 @@ end
 columns = tables.concat(columns, { "unreadable", "output" })
 
 local function run(context)
-  local sources, seen, path = {}, {}, context.options.output
+  local sources, path = {}, context.options.output
   for _, name in ipairs(context.arguments.file) do
     for _, source in ipairs(name == "-" and { context.world.input } or journals.files(name)) do
-      -- The parts of a journal may be named beside it.
-      sources[#sources + 1] = not seen[source] and source or nil
-      seen[source] = true
+      -- A file counts once. The parts of a journal may be named beside it.
+      local is_known = false
+      for _, other in ipairs(sources) do
+        is_known = is_known or source == other or files.are_one(source, other)
+      end
+      sources[#sources + 1] = not is_known and source or nil
     end
   end
   local summary = status.ensure(report.write(tables.merge(context.options, {
