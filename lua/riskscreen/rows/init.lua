@@ -20,18 +20,16 @@ local names_of = {
 }
 local LIKE_ADDRESS = "^" .. ("[%w:]"):rep(20) .. "[%w:]*$" -- the shortest address has more, and none another character
 local LONGEST_NETWORK = 40 -- bytes of a cell that may name a network
-local SETTLES = ": --network-column NAME names it, --ignore-columns NAME passes it over"
-local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'?" .. SETTLES:sub(2)
-local OTHER_NETWORK = "the column %s is not read, and it has the network %s" .. SETTLES
+local SETTLES = ": --%s-column NAME names it, --ignore-columns NAME passes it over"
+local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'?" .. SETTLES:sub(2):format "network"
+local UNREAD = "the column %s is not read, and it has the %s %s" .. SETTLES
 local OFAC = ", a table of OFAC's, without columns of addresses: take its sdn.xml, or `riskscreen list update`"
-local OTHER_ADDRESS = "the column %s is not read, and it has what may be the address, %s: --address-column NAME names it, "
-  .. "--ignore-columns NAME passes it over"
 -- Parts of words, and words, that name an address or a party whose address a column may hold.
 local address_parts = text.words "addr adres wallet direcci endere indirizz"
 local parties = tables.set(
   text.words(
     "from to sender receiver recipient source destination origin originator beneficiary payer payee remitter "
-      .. "counterparty input output deposit withdrawal von an nach absender empfänger empfaenger quelle ziel auftraggeber"
+      .. "counterparty input output deposit withdrawal von an nach absender empfänger empfaenger quelle ziel"
   )
 )
 local likenesses = generations.new(1000) -- by the names of columns
@@ -174,17 +172,17 @@ function Rows:fault_of_column(name, value, address, network)
   if type(value) ~= "string" or value == "" or self.ignored[plain_name(name)] then
     return nil
   end
-  local likeness, fault = likeness_of(name), nil
+  local likeness, meaning = likeness_of(name), nil
   if #value <= LONGEST_NETWORK and (not network or likeness == "network" and not self.options.network_column) then
     local other = addresses.network_names[text.lower(text.trim(value))]
-    fault = other and other ~= addresses.canonical_network(network or self.options.network) and OTHER_NETWORK
+    meaning = other and other ~= addresses.canonical_network(network or self.options.network) and "network"
   end
   if likeness == "address" and not self.options.address_column then
     local cell = text.trim((value:gsub("[\128-\255]+", ""))) -- hidden characters make no other address
     local is_other = cell:find(LIKE_ADDRESS) and text.lower(cell) ~= text.lower(text.trim(tostring(address)))
-    fault = fault or is_other and OTHER_ADDRESS
+    meaning = meaning or is_other and "address"
   end
-  return fault and fault:format(text.show(name), text.show(value)) or nil
+  return meaning and UNREAD:format(text.show(name), meaning, text.show(value), meaning) or nil
 end
 
 local function lack(name, names)

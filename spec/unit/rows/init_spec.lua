@@ -109,7 +109,7 @@ describe("a file of rows", function()
 
   it("is refused where a column that is not read may hold the address", function()
     local advice = ": --address-column NAME names it, --ignore-columns NAME passes it over"
-    local fault = "the column '%s' is not read, and it has what may be the address, '%s'" .. advice
+    local fault = "the column '%s' is not read, and it has the address '%s'" .. advice
     local pairs_of_names = words(
       "from_address,to_address fromAddress,toAddress FROM_ADDRESS,TO_ADDRESS From-Address,address sender,recipient "
         .. "Sender,address receiver,wallet source,address destination,recipient from,address to,address input,address "
