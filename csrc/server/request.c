@@ -94,14 +94,19 @@ static void find_too_large(struct rsc_exchange *exchange) {
     note_refusal(exchange, MHD_HTTP_CONTENT_TOO_LARGE);
 }
 
+/* Counts what tells where the body ends. An encoding beside `chunked` counts as two, because it does not tell it. */
 static enum MHD_Result count_length(void *count, enum MHD_ValueKind kind, const char *name, const char *value) {
-    (void)kind, (void)value;
-    *(int *)count += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    bool is_encoding = strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+    (void)kind;
+    if (is_encoding && (value == NULL || strcasecmp(value, "chunked") != 0)) {
+        *(int *)count += 1;
+    }
+    *(int *)count += is_encoding || strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
     return MHD_YES;
 }
 
-/* Checks the announced length; of two lengths, a proxy before this server may have believed the other one. A body that
- * is too large is read and discarded before status 413. A client that sent Expect, or has more than
+/* Checks the announced length; of two, a proxy before this server may have believed the other one. A body that is too
+ * large is read and discarded before status 413. A client that sent Expect, or has more than
  * RSC_SERVER_MAX_DISCARD bytes to send, gets 413 at once and loses the connection. */
 static enum MHD_Result check_head(struct rsc_exchange *exchange, struct MHD_Connection *handle) {
     const char *announced = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);

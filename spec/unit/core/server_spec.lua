@@ -354,15 +354,23 @@ describe("a request that the server refuses itself", function()
     assert_refused(client, 431)
   end)
 
-  it("has two lengths, of which a proxy before it may believe the other, and loses the connection", function()
-    local client = connect()
-    local head = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\nContent-Length: %d\r\n\r\n{}"
-    client:send(head:format(2 + #GET) .. GET)
-    assert_refused(client, 400)
-    settle()
-    assert.is_nil(server:next())
-    assert.equal("", client:receive_all())
-  end)
+  for how, lengths in pairs {
+    ["two lengths"] = "Content-Length: 2\r\nContent-Length: %d",
+    ["a length beside chunks"] = "Content-Length: %d\r\nTransfer-Encoding: chunked",
+    ["a length beside an unknown encoding"] = "Content-Length: %d\r\nTransfer-Encoding: xchunked",
+    ["two encodings"] = "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+    ["an unknown encoding"] = "Transfer-Encoding: gzip, chunked",
+  } do
+    it("has " .. how .. ", of which a proxy before it may believe another, and loses the connection", function()
+      local client = connect()
+      local head = "POST / HTTP/1.1\r\nHost: test\r\n" .. lengths .. "\r\n\r\n0\r\n\r\n"
+      client:send(head:format(5 + #GET) .. GET)
+      assert_refused(client, 400)
+      settle()
+      assert.is_nil(server:next())
+      assert.equal("", client:receive_all())
+    end)
+  end
 
   it("is not HTTP", function()
     local client = connect()
