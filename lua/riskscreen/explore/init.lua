@@ -138,6 +138,10 @@ function Finding:__tostring()
   return table.concat(lines, "\n")
 end
 
+local function show_line(line)
+  return text.printable(line:gsub("\t", "  "), math.huge)
+end
+
 local function finding_of(run)
   local schedule, steps = {}, {}
   for _, step in ipairs(run.steps) do
@@ -147,8 +151,7 @@ local function finding_of(run)
     local struck = step.fault and "  <- " .. step.fault or ""
     steps[#steps + 1] = ("  %-11s %s%s"):format(place(step), text.printable(step.subject, LONGEST_SUBJECT), struck)
   end
-  local failure = run.crash ~= nil and tostring(run.crash):match "^[^\n]*"
-  local crash = failure and "; the program failed: " .. text.printable(failure) or ""
+  local crash = run.crash and "; the program failed: " .. run.crash:gsub("[^\n]+", show_line) or ""
   return setmetatable({
     problem = run.problem,
     id = run.id,

@@ -20,6 +20,8 @@ local LATE = 600 -- seconds by which a webhook is late
 local LONGEST_LIFE = 3600 -- seconds after which a program that still runs is taken as ended
 local MOST_STEPS = 1000 -- of a run without faults; after so many no other fault strikes
 local ENDLESS = 2000 -- steps without a fault after which a program is taken for one that does not end
+local LONGEST_LOOP = 2e7 -- instructions; a program that makes no step in as many does not end
+local ENDLESS_LOOP = "%s:%d: a loop without a step of the world does not end"
 local KYT_DELAY = 0.5 -- seconds: a transaction is done before the first poll
 local KEY = "0-key-of-explore" -- no answer has its beginning: the removal of a key from texts takes long
 local SECRET = "the secret of the simulated webhooks"
@@ -75,7 +77,8 @@ local submits = tables.set { "screenTransaction", "getCustomRiskScore" }
 ---@field struck integer the number of faults
 ---@field problem? string
 ---@field id? string of the input that the problem is about
----@field crash? any the failure that ended the program
+---@field crash? string the failure that ended the program
+---@field endless? string that a loop without a step has ended it, and where
 
 local M = {}
 
@@ -112,6 +115,52 @@ local function step(run, kind, list, subject)
     stop(run)
   end
   return fault
+end
+
+local function source_of(program)
+  return debug.getinfo(program, "S")
+end
+
+-- A hook for each task of a life. A program that loops without a step fails at its line.
+local function new_watchdog(run)
+  local program, steps = source_of(run.plan.program), -1
+  return function()
+    if steps < #run.steps then
+      steps = #run.steps
+      return
+    end
+    local level, place = 2, debug.getinfo(2, "Sl")
+    while place and place.source ~= program.source do
+      level, place = level + 1, debug.getinfo(level + 1, "Sl")
+    end
+    place = place or program
+    run.is_stopped, run.endless = true, ENDLESS_LOOP:format(place.short_src, place.currentline or place.linedefined)
+    error(run.endless, 0)
+  end
+end
+
+-- Runs the tasks of a life under a hook. That of a debugger stays.
+local function watch(tasks, hook)
+  local spawn = tasks.spawn
+  function tasks.spawn(body, ...)
+    return spawn(type(body) ~= "function" and body or function(...)
+      if not debug.gethook() then
+        debug.sethook(hook, "", LONGEST_LOOP)
+      end
+      return body(...)
+    end, ...)
+  end
+end
+
+-- The text of a program's failure. A function of the world that is called by `return` knows no line of the program. Its
+-- message has the first line of the program.
+local function text_of(program, failure)
+  local message = tostring(failure):gsub("\nstack traceback:\n.*", "")
+  local own, its = source_of(text_of).short_src, source_of(program)
+  if message:sub(1, #own) == own then
+    message = ("%s:%d:%s"):format(its.short_src, its.linedefined, message:sub(#own + 1):gsub("^:%d+:", ""))
+  end
+  return message
 end
 
 -- Judgement
@@ -200,20 +249,25 @@ end
 
 -- A client whose calls and decisions belong to the run that is under way.
 local function new_client(plan, options)
-  local made = clients.new(tables.merge(tables.merge(plan.client, options), {
-    access_key = KEY,
-    account = "sandbox",
-    identity = "sandbox",
-    endpoints = sandbox.endpoints,
-    random = function()
-      return 0.5
-    end,
-    runtime = plan.run.runtime,
-    clock = clock_of(plan),
-    transport = function(request)
-      return send(plan.run, request)
-    end,
-  }))
+  local given = tables.merge(tables.merge({ account = "sandbox", identity = "sandbox" }, plan.client), options)
+  local ok, made = pcall(
+    clients.new,
+    tables.merge(given, {
+      access_key = KEY,
+      endpoints = sandbox.endpoints,
+      random = function()
+        return 0.5
+      end,
+      runtime = plan.run.runtime,
+      clock = clock_of(plan),
+      transport = function(request)
+        return send(plan.run, request)
+      end,
+    })
+  )
+  if not ok then
+    error(made, 4) -- at the line of the program
+  end
   local state = calls.state_of(made)
   state.is_sandbox, state.settings.journal = true, {}
   function state.settings.journal.append(_, decision)
@@ -239,11 +293,11 @@ end
 -- clients, and a life gets each of them once: only what calls leave behind is made again.
 local function client_of(run, options)
   local plan, key = run.plan, key_of_options(run, options)
-  if not key then
-    return new_client(plan, options)
-  end
   local kept, place = plan.clients[key] or {}, (run.taken[key] or 0) + 1
-  local made = kept[place] or new_client(plan, options)
+  local made = key and kept[place] or new_client(plan, options)
+  if not key then
+    return made
+  end
   plan.clients[key], kept[place], run.taken[key] = kept, made, place
   local state = calls.state_of(made)
   local fresh = calls.new_state(state.settings, run.runtime, state.settings.transport)
@@ -395,7 +449,8 @@ local function new_world(run)
     end,
     client = function(options)
       text.expect("world.client: options", options, "table", true)
-      return client_of(run, options or {})
+      local made = client_of(run, options or {})
+      return made
     end,
     now = runtime.now,
     sleep = runtime.sleep,
@@ -411,6 +466,8 @@ local function live(run)
   run.runtime, run.receive, run.is_begun, run.is_killed, run.is_stopped = runtime, nil, false, false, false
   runtime.refusal, runtime.tasks.iterator = nothing, same -- as the option `runtime` of a client would set them
   run.send = transport.new(run.service, runtime.sleep)
+  local hook = new_watchdog(run)
+  watch(runtime.tasks, hook)
   schedule_webhooks(run)
   for _, release in ipairs(run.locks) do
     release()
@@ -430,10 +487,13 @@ local function live(run)
   if ok and has_ended then
     ok, failure = pcall(task.await, task)
   end
+  if debug.gethook() == hook then
+    debug.sethook() -- of LuaJIT, where a hook is that of all tasks
+  end
   if not ok and errors.is_interrupt(failure) then
     error(failure, 0)
   end
-  return not ok and not run.is_stopped and (failure == nil and "nil" or failure) or nil
+  return run.endless or not ok and not run.is_stopped and text_of(run.plan.program, failure) or nil
 end
 
 ---Runs a program. It is started again after a kill. It is also started again after a failure, if a fault has struck
@@ -450,7 +510,7 @@ function M.run(plan, choose)
   repeat
     local before = forgiven or 0
     run.crash = live(run)
-    forgiven = run.crash ~= nil and run.struck or before
+    forgiven = run.crash and not run.endless and run.struck or before
   until run.problem or not (run.is_killed or forgiven > before)
   if run.problem then
     return run
@@ -468,6 +528,10 @@ end
 function M.find_truth(plan)
   local misuse
   plan.truth, plan.by_id, plan.clients = {}, {}, {}
+  local jit = rawget(_G, "jit")
+  if jit and source_of(plan.program).what ~= "C" then
+    jit.off(plan.program, true) -- a compiled loop calls no hook
+  end
   for _, input in ipairs(plan.inputs) do
     plan.by_id[input.id] = tables.merge(input, { key = key_of(input.address, input.network) })
   end
@@ -480,7 +544,7 @@ function M.find_truth(plan)
     end
   end
   local run = M.run(tables.merge(plan, { program = screen_all, clients = {} }), nothing)
-  return misuse or run.crash and tostring(run.crash):match("^[^\n]*"):gsub("^%S+:%d+: ", "") or nil
+  return misuse or run.crash and run.crash:gsub("^%S+:%d+: ", "") or nil
 end
 
 return M

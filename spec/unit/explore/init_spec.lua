@@ -1,3 +1,4 @@
+local calls = require "riskscreen.call"
 local programs = require "spec.support.explored_programs"
 local riskscreen = require "riskscreen"
 local tables = require "riskscreen.util.tables"
@@ -255,7 +256,8 @@ describe("exploring", function()
   end)
 
   -- PUC Lua 5.1 cannot yield within the iterator of a loop.
-  local on_most_luas = _VERSION == "Lua 5.1" and not rawget(_G, "jit") and pending or it
+  local is_puc_5_1 = _VERSION == "Lua 5.1" and not rawget(_G, "jit")
+  local on_most_luas = is_puc_5_1 and pending or it
 
   on_most_luas("explores a run over many addresses", function()
     local function program(client, world)
@@ -342,6 +344,75 @@ describe("exploring", function()
       finding.message
     )
     assert.same({}, finding.schedule)
+  end)
+
+  it("shows the whole failure of a program, with the program's file and line", function()
+    local function failure(program)
+      return explore.run(program, quickly()).message:match "; the program failed: (.*)"
+    end
+    local long = "the payment system's settings name no account for 'eth'\n" .. ("and none is the default "):rep(9)
+    assert.matches(
+      "^spec/unit/explore/init_spec.lua:%d+: the payment system's .* and none is the default $",
+      failure(function()
+        error(long)
+      end)
+    )
+    for message, program in pairs {
+      -- PUC Lua 5.1 has a level of its own for a call by `return`, without a place.
+      ["there is no input 'nobody'"] = not is_puc_5_1 and function(_, world)
+        return world.pay "nobody"
+      end or nil,
+      ["unknown option 'storre'; did you mean 'store'?"] = function(_, world)
+        world.client { storre = 1 }
+      end,
+      ["spawn: expected a function (got a number)"] = not is_puc_5_1 and function(_, world)
+        return world.spawn(17)
+      end or nil,
+    } do
+      local place, text = failure(program):match "^(.-)(: .*)"
+      assert.equal(": " .. message, text)
+      assert.matches("^spec/unit/explore/init_spec.lua:%d+$", place)
+    end
+  end)
+
+  it("ends a program that loops without a step, and names the line", function()
+    local here = debug.getinfo(1, "l").currentline
+    local loops = {
+      [here + 4] = function(client, world)
+        local is_failed = ask(client, world, world.inputs[1]).error
+        while is_failed do -- luacheck: ignore 541
+        end
+        pay_all(client, world)
+      end,
+      [here + 11] = function(_, world)
+        local task = world.spawn(function()
+          while true do
+            world.sleep(0)
+          end
+        end)
+        task:await()
+      end,
+    }
+    for line, program in pairs(loops) do
+      local finding = explore.run(program, quickly { inputs = { GOOD } })
+      local found = finding.message:match "init_spec.lua:(%d+): a loop without a step of the world does not end$"
+      assert.is_true(math.abs(tonumber(found) - line) <= 1, finding.message)
+      assert.equal("never", finding.problem)
+    end
+    assert.is_nil((debug.gethook()))
+  end)
+
+  it("gives a client the account that it asks for", function()
+    local seen = {}
+    local function program(client, world)
+      for index, one in ipairs { client, world.client { account = "payouts" } } do
+        seen[index] = calls.state_of(one).settings.account
+      end
+    end
+    explore.replay(program, {})
+    assert.same({ "sandbox", "payouts" }, seen)
+    explore.replay(program, {}, { client = { account = "main" } })
+    assert.same({ "main", "payouts" }, seen)
   end)
 
   it("releases the locks of a program that was killed", function()
