@@ -242,6 +242,27 @@ describe("an allow of the sandbox", function()
     assert.equal(0, (run { "call", "getAddressRisk", "address=" .. clean, "network=eth" }))
   end)
 
+  it("removes by an address alone, and by names, and says how to add without them", function()
+    local clean = address "clean-eth"
+    for _, list in ipairs { "blacklist", "whitelist" } do
+      for _, line in ipairs { { clean, "-n", "eth" }, { "address=" .. clean, "network=eth" } } do
+        local _, _, err = run(tables.concat({ list, "remove", "--sandbox" }, line))
+        assert.matches("address is not on the list (got '" .. clean .. "')", err, 1, true)
+      end
+      for _, line in ipairs { { clean, clean }, { clean, "address=" .. clean } } do
+        local status, _, err = run(tables.concat({ list, "remove", "-n", "eth", "--sandbox" }, line))
+        assert.equal(4, status)
+        assert.matches("address is given twice", err, 1, true)
+      end
+      local status, _, err = run { list, "remove", "nobody", "-n", "eth", "--sandbox" }
+      assert.equal(4, status)
+      assert.matches("an argument must be an address, or name=value, such as network=eth", err, 1, true)
+    end
+    local status, _, err = run { "blacklist", "add", "address=" .. clean, "network=eth", "-n", "eth", "--sandbox" }
+    assert.equal(4, status)
+    assert.matches("blacklist add takes the addresses alone, and their network by -n", err, 1, true)
+  end)
+
   it("has that status for a file too, and for its complete run", function()
     local path = temporary.path "addresses.csv"
     local output = temporary.path "results.csv"

@@ -16,6 +16,8 @@ local text = require "riskscreen.util.text"
 
 local ADDRESS = "0x00000000000000000000000000000000000b1ac1" -- for an example
 
+local NO_NAMES = "blacklist add takes the addresses alone, and their network by -n, without name="
+
 local report_columns = { "line", "address", "network", "state", "reason" }
 
 local export_columns = { "address", "network", "risks" }
@@ -90,6 +92,7 @@ local function run_add(context)
   local rows, network = {}, context:network(true)
   for index, address in ipairs(context.arguments.address) do
     local problem = problem_of(address, network)
+    problem = problem and address:find "^[%l_]+=" and NO_NAMES or problem
     rows[index] = not problem and { address = address, network = network, risks = context.options.risk or {} }
       or status.misuse(problem)
   end

@@ -1,6 +1,7 @@
 -- A verb for each operation of the service, made of its entry in interface/operations.lua; and `riskscreen call`, for
 -- any operation by the interface's own name.
 
+local addresses = require "riskscreen.address"
 local columns_of = require("riskscreen.cli.output").columns
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
@@ -48,14 +49,18 @@ local function option_for(parameter)
   }
 end
 
--- The parameters that "name=value" arguments give. A value that begins with [ or { is JSON.
-local function named_values(list)
+-- The parameters that "name=value" arguments give. A value that begins with [ or { is JSON. An address to remove may
+-- stand alone.
+local function named_values(list, removes)
   local values = {}
   for _, pair in ipairs(list) do
     local name, written = pair:match "^([%w_.-]+)=(.*)$"
-    if not name then
-      status.misuse "an argument must be name=value, such as network=eth"
-    elseif values[name] ~= nil then
+    if not name and removes and addresses.networks_of(pair, "format")[1] then
+      name, written = "address", pair
+    elseif not name then
+      status.misuse("an argument must be %sname=value, such as network=eth", removes and "an address, or " or "")
+    end
+    if values[name] ~= nil then
       status.misuse("%s is given twice", name)
     elseif written:find "^[%[{]" then
       local value, message = json.decode(written)
@@ -119,7 +124,7 @@ local function parameters_of(context, operation)
   if operation.parameters then
     return add_network(context, operation, option_of.values(operation.parameters, context.options))
   end
-  local parameters = named_values(context.arguments.parameters)
+  local parameters = named_values(context.arguments.parameters, operation.method == "remove")
   parameters.network = parameters.network or context:network()
   return parameters
 end
@@ -171,6 +176,7 @@ local likely = {
   kyt = "requestId=REQUEST_ID",
   risks = TRANSACTION,
   custom_score = TRANSACTION,
+  remove = EXAMPLE .. " -n eth",
   add = ([['list=[{"address":"%s","network":"eth"}]']]):format(EXAMPLE),
 }
 
@@ -191,7 +197,8 @@ local function verb_of(operation)
   if subject then
     arguments[1] = { name = subject.name, count = "+", doc = subject.doc }
   elseif not operation.parameters then
-    local doc = "Parameters as name=value; the interface publishes none, and no path: set endpoints.%s."
+    local doc = (operation.method == "remove" and "The address, and p" or "P")
+      .. "arameters as name=value; the interface publishes none, and no path: set endpoints.%s."
     arguments[1] = { name = "parameters", count = "*", doc = doc:format(operations.endpoint_key(operation)) }
   end
   for _, parameter in ipairs(operation.parameters or {}) do
