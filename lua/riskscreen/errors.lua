@@ -162,6 +162,13 @@ function M.is_interrupt(failure)
   return (": " .. tostring(failure)):find ": interrupted!$" ~= nil
 end
 
+---The text of a failure without the library's name, for a line that begins with the name.
+---@param failure any
+---@return string
+function M.text(failure)
+  return (tostring(failure):gsub("^riskscreen: ", ""))
+end
+
 ---Whether a value is one of the library's errors.
 ---@param value any
 ---@return boolean

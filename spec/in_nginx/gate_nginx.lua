@@ -618,6 +618,36 @@ describe("the gate", function()
     end
   end)
 
+  it("answers 503 and says why where a variable of `variables` does not exist", function()
+    start(
+      [[gate = new_gate { network = 'eth', variables = { source = "sourse" } }
+        watcher = gate:location { monitor = true }
+        builtin = gate:location { variables = { action = "remote_addr" } }]],
+      {
+        ["/withdraw"] = ENFORCE,
+        ["/decide"] = "gate:decide { address = ngx.var.arg_to }",
+        ["/watched"] = "watcher:enforce { address = ngx.var.arg_to }",
+        ["/builtin"] = "builtin:enforce { address = ngx.var.arg_to }",
+      }
+    )
+    local function line(pattern)
+      return "%[error%][^\n]*riskscreen: " .. pattern
+    end
+    for _, path in ipairs { "/withdraw", "/decide" } do
+      local answer = get(path .. "?to=" .. addresses["clean-eth"])
+      assert.equal(503, answer.status)
+      assert.matches("^%x+$", answer.headers["x-request-id"])
+      local message = "variables%.source names the variable sourse, which cannot be set: declare it with `map` or `set`"
+      assert.matches(line(message .. "[^\n]*; request " .. answer.headers["x-request-id"]), running.nginx:log())
+    end
+    assert.equal(503, status_of("/builtin?to=" .. addresses["clean-eth"]))
+    assert.matches(line "variables%.action names the variable remote_addr, which cannot be set", running.nginx:log())
+    assert.equal(200, status_of("/watched?to=" .. addresses["high-eth"]))
+    assert.matches(line "cannot decide: variables%.source names the variable sourse", running.nginx:log())
+    assert.equal(503, status_of("/withdraw?to=" .. addresses["high-eth"]))
+    stop { "which cannot be set" }
+  end)
+
   it("decides, and leaves acting to the caller", function()
     start(GATE, {
       ["/decide"] = [[local decision, source = gate:decide { address = ngx.var.arg_to }
@@ -825,6 +855,10 @@ describe("the gate", function()
       ["dict needs a client with `identity`"] = "{ dict = 'riskscreen'" .. own,
       ["dict needs a client with `identity`: "] = "{ dict = 'riskscreen'" .. transport,
       ["redis%.key is required %(got nil; if it comes from os%.getenv"] = "{ dict = 'riskscreen', redis = { url = 'x' }"
+        .. rest,
+      ["lists%.deny must be a path that begins with '/' %(got 'deny.csv'%)"] = "{ lists = { deny = 'deny.csv' }"
+        .. rest,
+      ["lists%.allow must be a path that begins with '/' %(got './y'%)"] = "{ lists = { allow = { '/x', './y' } }"
         .. rest,
       ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
       ["max_body beside json or form only"] = "{ address = { argument = 'x', max_body = 5 }" .. rest,

@@ -357,9 +357,10 @@ describe("the journal of a gate", function()
     end)
     local expected = "%[error%][^\n]*No such file or directory; decisions of this worker: 0 waiting, 2 lost"
     assert.matches(expected, running.nginx:log())
+    assert.is_nil(running.nginx:log():find("riskscreen: riskscreen:", 1, true))
     local ending = running
     running = nil
-    ending.close { "riskscreen: riskscreen: storage: journal" }
+    ending.close { "riskscreen: storage: journal" }
   end)
 
   it("fails no request when it cannot be written, and warns", function()
@@ -380,7 +381,16 @@ describe("the journal of a gate", function()
     assert.matches("journal_lines_total{[^}]*failed[^}]*} [1-9]", running.get("/metrics").body)
     local ending = running
     running = nil
-    ending.close { "riskscreen: riskscreen: storage: journal" }
+    ending.close { "riskscreen: storage: journal" }
+  end)
+
+  it("is refused at a relative path: the directory of a worker need not be that of the master", function()
+    for _, relative in ipairs { "decisions.jsonl", "./decisions.jsonl", "" } do
+      path = relative
+      local ok, message = pcall(start)
+      assert.is_false(ok)
+      assert.matches("gate: journal%.path must be a path that begins with '/'", message)
+    end
   end)
 
   it("refuses wrong options", function()

@@ -4,6 +4,7 @@ local addresses = require "riskscreen.address"
 local check = require "riskscreen.options.check"
 local contexts = require "riskscreen.nginx.context"
 local decisions = require "riskscreen.policy.decision"
+local deny_response = require "riskscreen.nginx.deny_response"
 local errors = require "riskscreen.errors"
 local input = require "riskscreen.nginx.input"
 local locations = require "riskscreen.nginx.location"
@@ -17,6 +18,8 @@ local ngx = _G.ngx
 local getmetatable, type = getmetatable, type
 
 local LONGEST_REASON = 200 -- bytes in the log
+local UNAVAILABLE = 503
+local NO_VARIABLE = "variables.%s names the variable %s, which cannot be set: declare it with `map` or `set` (%s)"
 
 -- A service gets the decision itself, and so does the journal.
 local STRICT = { on_unknown = "block", on_review = "review", on_invalid = "block", monitor = false }
@@ -102,11 +105,25 @@ local function decide_all(self, subjects)
   return found[worst], sources[worst]
 end
 
-local function set_variables(variables, decision, source, action)
+local function set_variable(variable, value)
+  ngx.var[variable] = value
+end
+
+-- nginx tells no sooner that a variable does not exist. The configuration may depend on its value, so the request must
+-- not go on without it.
+local function set_variables(location, decision, source, action)
   local reason = text.printable(decision.reasons[1].message, LONGEST_REASON)
   local values = { action = decision.action, source = source, outcome = action, reason = reason }
-  for name, variable in pairs(variables) do
-    ngx.var[variable] = values[name]
+  for name, variable in pairs(location.variables) do
+    local is_set, problem = pcall(set_variable, variable, values[name])
+    if not is_set then
+      local message = NO_VARIABLE:format(name, variable, tostring(problem))
+      if location.monitor then
+        error(message, 0)
+      end
+      ngx.log(ngx.ERR, "riskscreen: ", message, "; request ", request_id())
+      return deny_response.send(UNAVAILABLE, request_id(), {}, false)
+    end
   end
 end
 
@@ -131,7 +148,7 @@ local function decide(self, request)
   local ctx = ngx.ctx
   ctx.riskscreen, ctx.riskscreen_source = decision, source
   if location.variables then
-    set_variables(location.variables, decision, source, action)
+    set_variables(location, decision, source, action)
   end
   return decision, source, action
 end
@@ -162,7 +179,7 @@ local function call_contained(fn, self, request)
   if ok then
     return first, second
   end
-  ngx.log(ngx.ERR, "riskscreen: cannot decide: ", tostring(first))
+  ngx.log(ngx.ERR, "riskscreen: cannot decide: ", errors.text(first))
 end
 
 local function new_gate(context, checked)

@@ -2,6 +2,7 @@
 -- writes them, a few at a time, and the rest when the worker ends. All workers write to one file.
 
 local build = require "riskscreen.options.build"
+local errors = require "riskscreen.errors"
 local files = require "riskscreen.util.files"
 local journals = require "riskscreen.journal"
 local tables = require "riskscreen.util.tables"
@@ -29,11 +30,9 @@ local taken_over = { record = true, key = true, max_size = true, buffer = true }
 
 ---@type riskscreen.Option[]
 local options = {
-  build.required {
-    name = "path",
-    type = "string",
-    doc = "The file. Workers must be allowed to write to its directory.",
-  },
+  build.required(
+    build.text("path", build.forms.absolute, "The file: an absolute path. Workers must be allowed to write beside it.")
+  ),
   build.flag(
     "required",
     false,
@@ -80,7 +79,7 @@ local function alarm(self, total, failure, waiting)
   if ngx.now() >= (self.alarm_at[reason] or 0) then
     self.alarm_at[reason] = ngx.now() + ALARM_EVERY
     local figures = "; decisions of this worker: %d waiting, %d lost"
-    ngx.log(ngx.ERR, "riskscreen: ", tostring(failure), figures:format(waiting, self.lost))
+    ngx.log(ngx.ERR, "riskscreen: ", errors.text(failure), figures:format(waiting, self.lost))
   end
 end
 
@@ -136,7 +135,7 @@ local function start(self)
       local ok, message = pcall(work, self)
       is_busy = false
       if not ok then
-        ngx.log(ngx.ERR, "riskscreen: the journal cannot be written: ", tostring(message))
+        ngx.log(ngx.ERR, "riskscreen: the journal cannot be written: ", errors.text(message))
       end
     end
   end) and true or false
@@ -172,7 +171,7 @@ end
 function Journal:record(decision, source, gate, request_id, input, canonical)
   local ok, message = pcall(record, self, decision, source, gate, request_id, input, canonical)
   if not ok then
-    ngx.log(ngx.ERR, "riskscreen: a decision was not recorded: ", tostring(message))
+    ngx.log(ngx.ERR, "riskscreen: a decision was not recorded: ", errors.text(message))
   end
 end
 
@@ -232,7 +231,7 @@ function M.new(settings, recorder, hide)
   self.journal, problem = journals.file(settings.path, given)
   problem = problem or settings.required and problem_of(settings.path, given)
   if problem then
-    return nil, "journal: " .. tostring(problem)
+    return nil, "journal: " .. errors.text(problem)
   end
   return self
 end

@@ -33,7 +33,7 @@ end
 local function look(self, let_others_run)
   local ok, result = pcall(self.lists.refresh, self.lists, let_others_run)
   if not ok then
-    result = "the local lists are not refreshed: " .. tostring(result)
+    result = "the local lists are not refreshed: " .. errors.text(result)
     log(result)
   end
   if self.obstacle and result then

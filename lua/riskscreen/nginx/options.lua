@@ -117,10 +117,10 @@ M.location = {
   build.choice("log", levels, "notice", "The level of the error log's lines about denied requests."),
 }
 
--- nginx drops the environment variables that its configuration does not name, so os.getenv returns nil.
-local ENV_HINT = " (got nil); if os.getenv returned nil: nginx passes on only the environment variables that "
-  .. "nginx.conf declares outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo "
-  .. "passes on none without -E"
+-- The master has its own environment. A worker, and a master that takes over by SIGUSR2, have what `env` lines name.
+local ENV_HINT = " (got nil); if os.getenv returned nil: nginx began without the variable, as by sudo without -E; "
+  .. "or this runs in a worker or after SIGUSR2, where only the variables are left that nginx.conf declares outside of "
+  .. "http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`"
 
 local function client(value)
   if type(value.screen) == "function" then
@@ -258,6 +258,13 @@ function M.contradiction(checked)
     return "account_lists needs dict: the worker that fetches them shares them there"
   elseif wanted and wanted.max_age <= wanted.interval then
     return "account_lists.max_age must be more than account_lists.interval"
+  end
+  for _, kind in ipairs(checked.lists and { "deny", "allow" } or {}) do
+    for _, path in ipairs(checked.lists[kind]) do
+      if not path:find(build.forms.absolute.pattern) then
+        return ("lists.%s %s (got %s)"):format(kind, build.forms.absolute.message, text.show(path))
+      end
+    end
   end
 end
 

@@ -231,6 +231,8 @@ M.forms = {
   word = { pattern = "^[%w_-]+$", message = "must be of letters, digits, '_' and '-'" },
   name = { pattern = "^[%w_.-]+$", message = "must be of letters, digits, '_', '.' and '-'" },
   file = { pattern = "^[^%z\1-\31\127]+$", message = "must be the name of a file" },
+  -- For nginx: the directive working_directory gives workers another directory than the master has.
+  absolute = { pattern = "^/[^%z\1-\31\127]*$", message = "must be a path that begins with '/'" },
   not_empty = { pattern = ".", message = "must not be empty" },
   -- So many bytes, or more.
   key = { pattern = ("."):rep(SHORTEST_KEY), message = ("must have at least %d bytes"):format(SHORTEST_KEY) },

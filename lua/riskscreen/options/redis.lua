@@ -44,7 +44,7 @@ local function url(value)
   end
   local scheme, authority, rest = value:match "^(rediss?)://([^/?#]*)(.*)$"
   if not scheme then
-    return nil, WANTED:format "the scheme is another one"
+    return nil, WANTED:format "it begins with none of these"
   end
   local user, host = http.split_user(authority)
   local address = host_of(host, DEFAULT_PORT)

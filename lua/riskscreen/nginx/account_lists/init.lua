@@ -1,6 +1,7 @@
 -- The account's blacklist and whitelist, fetched by one worker for all. An address on a list needs no look-up. This
 -- file decides when they are fetched, and about an address by them; store.lua keeps them.
 local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
 local index = require "riskscreen.lists.index"
 local items = require "riskscreen.nginx.account_lists.items"
 local leases = require "riskscreen.nginx.lease"
@@ -218,7 +219,7 @@ end
 
 local function report_failure(self, failure)
   self.settings.refreshed "failure"
-  self.settings.log("the lists are not refreshed: " .. tostring(failure))
+  self.settings.log("the lists are not refreshed: " .. errors.text(failure))
 end
 
 ---Fetches the lists if this worker gets the lease. The old lists count until both new ones are complete.

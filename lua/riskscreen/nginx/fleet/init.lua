@@ -261,7 +261,7 @@ function M.new(given)
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(slow:server(), stream)
   local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix .. given.name)
   local function log(problem)
-    ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
+    ngx.log(ngx.WARN, "riskscreen: redis: ", errors.text(problem))
   end
   return setmetatable({
     settings = tables.merge(client.settings, {
