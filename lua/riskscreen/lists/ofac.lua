@@ -24,6 +24,9 @@ local tokens = { USDT = true, USDC = true }
 -- Symbols of networks that the service does not screen.
 local not_screened = { XMR = true, ZEC = true, DASH = true, BTG = true, BSV = true, BCH = true, XVG = true, XRP = true }
 
+-- Words of kinds of identifiers that are reported where they have an address.
+local may_be_addresses = text.words "address wallet digital virtual blockchain token"
+
 local M = {}
 
 ---@class riskscreen.OfacState
@@ -57,8 +60,13 @@ end
 local function take(state, kind, content)
   local symbol, plain = kind:match(PREFIX), text.lower(kind):gsub("%s+", " ")
   if symbol then
-    emit(state, symbol, content)
-  elseif plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto" then
+    return emit(state, symbol, content)
+  end
+  local is_like = plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto"
+  for _, word in ipairs(not is_like and may_be_addresses or {}) do
+    is_like = is_like or plain:find(word, 1, true) and addresses.spellings(content)[1]
+  end
+  if is_like then
     state.sink.skipped(kind, "the spelling of this identifier is not known", true)
   end
 end

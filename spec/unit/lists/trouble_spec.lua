@@ -3,6 +3,7 @@ local build = require("riskscreen.lists.build").build
 local list_files = require "spec.support.list_files"
 local ofac = require "riskscreen.lists.ofac"
 local riskscreen = require "riskscreen"
+local run = require("spec.support.cli").run
 
 local address = list_files.address
 
@@ -268,6 +269,18 @@ describe("OFAC's file", function()
     assert.matches("1 address left out", err.message, 1, true)
     report = assert(build { output = output, inputs = path })
     assert.same({ 1, 1, 1 }, { report.entries, report.unknown, report.skipped[1].count })
+    for _, more in ipairs { "--json", "--strict" } do
+      local status, _, message = run { "list", "build", path, "-o", output, more }
+      assert.equal(5, status)
+      assert.matches("1 address of Digital Currency Address: ETH: the spelling", message, 1, true)
+    end
     directory:remove()
+  end)
+
+  it("has further kinds of identifiers that are counted where they have an address", function()
+    for _, kind in ipairs { "Digital Asset Address - XBT", "Wallet", "BTC Address", "Blockchain address", "Token" } do
+      local found, skipped = load({ kind, BTC }, { kind, "no address" }, { "Email Address", "someone@example.com" })
+      assert.same({ {}, { kind .. " unknown" } }, { found, skipped })
+    end
   end)
 end)

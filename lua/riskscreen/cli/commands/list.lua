@@ -58,18 +58,20 @@ end
 local function build_list(context, settings, failed)
   inputs.refuse_stream(settings.output, "-o")
   local report, err = lists.build(settings)
-  if report or err.report then
-    warn_of(context, report or err.report)
+  local facts = report or err.report
+  local lacks_entries = facts and facts.invalid + facts.unknown > 0
+  if facts then
+    warn_of(context, facts)
   end
   if not report then
     -- Otherwise 5 says that the list is written.
-    local is_strict = settings.strict and err.report and err.report.invalid > 0
+    local is_strict = settings.strict and lacks_entries
     status.fail(err.kind == "storage" and status.unknown or is_strict and status.invalid_rows or failed, err.message)
   end
   local record = tables.pick(report, report_columns)
   record.file, record.bytes = settings.output, report.size
   context:write_record(report_columns, record)
-  return report.invalid > 0 and status.invalid_rows or status.done
+  return lacks_entries and status.invalid_rows or status.done
 end
 
 local function run_build(context)
@@ -256,7 +258,7 @@ local common = option_of.pick(options.build, { "output", "title", "strict", "add
   output = { short = "o", argument = "FILE" },
 })
 
-local INVALID_ROWS = "rows are no entries; with --strict nothing is written"
+local INVALID_ROWS = "rows or OFAC's identifiers are no entries; with --strict nothing is written"
 local DAMAGED = "a file is damaged or cannot be read"
 
 return {
