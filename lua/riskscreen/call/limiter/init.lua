@@ -40,20 +40,18 @@ end
 
 -- Queues a call. Blocking calls wait within each other on one stack, so the last one must leave first.
 local function join(limiter, priority, deadline, cost)
-  local queue, blocks, rank = limiter.queue, limiter.tasks.blocks(), ranks[priority]
-  local position = #queue + 1
-  while position > 1 and queue[position - 1].rank > rank do
-    position = position - 1
-  end
+  local queue, blocks = limiter.queue, limiter.tasks.blocks()
+  local entry = { limiter = limiter, rank = ranks[priority], cost = cost, deadline = deadline, blocks = blocks }
+  entry.signal = limiter.tasks.signal()
+  setmetatable(entry, Entry)
   for index, other in ipairs(blocks and queue or {}) do
     if other.blocks then
-      position, rank = index, other.rank
-      break
+      entry.rank = other.rank
+      table.insert(queue, index, entry)
+      return entry
     end
   end
-  local entry = { limiter = limiter, rank = rank, cost = cost, deadline = deadline, blocks = blocks }
-  entry.signal = limiter.tasks.signal()
-  table.insert(queue, position, setmetatable(entry, Entry))
+  tables.insert_sorted(queue, "rank", entry)
   return entry
 end
 

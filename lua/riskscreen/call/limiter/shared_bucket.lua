@@ -5,6 +5,7 @@
 local buckets = require "riskscreen.call.limiter.bucket"
 local is_forked = require "riskscreen.util.forked"
 local scripts = require "riskscreen.call.limiter.scripts"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local LIFETIME = 1 -- seconds that a token is valid at most
@@ -26,7 +27,7 @@ local DAY = 86400 -- seconds
 ---@field private batches riskscreen.TokenBatch[] the oldest first
 ---@field private unspent riskscreen.TokenBatch what was not used and is given back to the cap; below 0: what was used
 ---without Redis
----@field private used { day: string, tokens: number } by this program
+---@field private used { day: string, tokens: number } by this program, for a Redis that has lost its data
 ---@field private left? number of the day's cap, as last heard
 ---@field private turns table<string, number> by priority: the time of our turn by the clock of Redis
 ---@field private ask_at table<string, number> by priority: the same time by ours
@@ -71,14 +72,12 @@ local function begin(lease)
   lease.unspent, lease.used = { tokens = 0, day = "0" }, { day = "0", tokens = 0 }
 end
 
--- Notes tokens that were not used. Those of a past day change nothing any more.
-local function give_back(lease, tokens, day)
-  local unspent = lease.unspent
-  if day == unspent.day then
-    unspent.tokens = unspent.tokens + tokens
-  elseif tonumber(day) > tonumber(unspent.day) then
-    lease.unspent = { tokens = tokens, day = day }
+-- Adds tokens to a day's count. Those of a past day change nothing any more.
+local function note(count, tokens, day)
+  if tonumber(day) > tonumber(count.day) then
+    count.day, count.tokens = day, 0
   end
+  count.tokens = count.tokens + (day == count.day and tokens or 0)
 end
 
 -- The valid tokens.
@@ -88,7 +87,7 @@ local function held(lease)
   end
   local now, batches, sum = lease.now(), lease.batches, 0
   while batches[1] and batches[1].valid_until <= now do
-    give_back(lease, batches[1].tokens, batches[1].day)
+    note(lease.unspent, batches[1].tokens, batches[1].day)
     table.remove(batches, 1)
   end
   for _, batch in ipairs(batches) do
@@ -116,12 +115,7 @@ local function pace_at(lease, now)
 end
 
 local function add(lease, tokens, valid_until, day)
-  local batches = lease.batches
-  local position = #batches + 1
-  while position > 1 and batches[position - 1].valid_until > valid_until do
-    position = position - 1
-  end
-  table.insert(batches, position, { tokens = tokens, valid_until = valid_until, day = day })
+  tables.insert_sorted(lease.batches, "valid_until", { tokens = tokens, valid_until = valid_until, day = day })
 end
 
 ---The seconds until there may be tokens, as far as that is known.
@@ -146,15 +140,6 @@ function Lease:claim(cost)
   return 0
 end
 
--- Notes what this program has used, for a Redis that has lost its data.
-local function note_use(lease, tokens, day)
-  local used = lease.used
-  if day ~= used.day then
-    used.day, used.tokens = day, 0
-  end
-  used.tokens = used.tokens + tokens
-end
-
 -- Tokens from a bucket of our own, while Redis is away.
 local function refill_alone(lease, cost)
   local now, used = lease.now(), lease.used
@@ -169,8 +154,8 @@ local function refill_alone(lease, cost)
   end
   lease.allowance = lease.allowance and lease.allowance - cost
   local day = ("%.0f"):format(math.max(math.floor(lease.clock() / DAY), tonumber(used.day)))
-  note_use(lease, cost, day)
-  give_back(lease, -cost, day)
+  note(lease.used, cost, day)
+  note(lease.unspent, -cost, day)
   add(lease, cost, now + lease.lifetime, day)
   return 0
 end
@@ -219,7 +204,7 @@ local function read_grant(lease, reply, asked_at, priority)
   if granted > 0 then
     -- Tokens of a day are not used on the next one.
     add(lease, granted, asked_at + math.min(lease.lifetime, text.to_number(reply[8])), day)
-    note_use(lease, granted, day)
+    note(lease.used, granted, day)
     lease.turns[priority], lease.ask_at[priority] = nil, nil
     return 0
   elseif cap ~= "" then
@@ -255,12 +240,12 @@ function Lease:refill(priority, cost, waiting, patience)
   self.unspent = { tokens = 0, day = sent_back.day }
   local reply, err = self.redis:script(scripts.grant, self.keys, given)
   if not reply then
-    give_back(self, math.min(0, sent_back.tokens), sent_back.day)
+    note(self.unspent, math.min(0, sent_back.tokens), sent_back.day)
     go_away(self, err)
     return refill_alone(self, cost)
   end
   if sent_back.tokens > 0 and sent_back.day == self.used.day then
-    note_use(self, -sent_back.tokens, sent_back.day)
+    note(self.used, -sent_back.tokens, sent_back.day)
   end
   self.away_until, self.away_error, self.own = nil, nil, nil
   return read_grant(self, reply, now, priority)
