@@ -12,21 +12,12 @@ local PERCENTILE = 0.95
 local Hedge = {}
 Hedge.__index = Hedge
 
-local function percentile(durations)
-  local sorted = tables.copy(durations)
-  table.sort(sorted)
-  return sorted[math.ceil(#sorted * PERCENTILE)]
-end
-
 ---Adds the duration of an answer.
 ---@param operation string
 ---@param seconds number since its first request was sent
 function Hedge:observe(operation, seconds)
-  local recent = self.recent[operation]
-  if not recent then
-    recent = { count = 0, durations = {} }
-    self.recent[operation] = recent
-  end
+  local recent = self.recent[operation] or { count = 0, durations = {} }
+  self.recent[operation] = recent
   recent.durations[recent.count % SAMPLES + 1] = seconds
   recent.count = recent.count + 1
 end
@@ -39,7 +30,12 @@ function Hedge:late_after(operation)
     return self.delay
   end
   local recent = self.recent[operation]
-  return recent and recent.count >= FEWEST and percentile(recent.durations) or nil
+  if not recent or recent.count < FEWEST then
+    return nil
+  end
+  local sorted = tables.copy(recent.durations)
+  table.sort(sorted)
+  return sorted[math.ceil(#sorted * PERCENTILE)]
 end
 
 local M = {}

@@ -63,11 +63,7 @@ local function account_facts(owner)
 end
 
 local function service_facts(owner)
-  local facts = account_facts(owner)
-  for _, name in ipairs(owner.settings and EXTENSIONS or {}) do
-    facts[name] = owner.settings[name]
-  end
-  return facts
+  return tables.merge(account_facts(owner), tables.pick(owner.settings or {}, EXTENSIONS))
 end
 
 ---The service and the account. A kept submission is found by it, also after other options have changed.

@@ -76,14 +76,6 @@ local function quantile(histogram, share, observations)
   end
 end
 
-local function total(histogram)
-  local sum = 0
-  for _, count in ipairs(histogram.counts) do
-    sum = sum + count
-  end
-  return sum
-end
-
 -- The buckets of a snapshot are cumulative, as in Prometheus: each counts the durations of at most `le` seconds.
 local function histogram_snapshot(histogram)
   local buckets, seen = {}, 0
@@ -180,11 +172,8 @@ end
 ---@return riskscreen.OperationCounts
 function Stats:of(operation)
   local counts = self.operations[operation]
-  if not counts then
-    counts =
-      { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram(), direct = new_histogram() }
-    self.operations[operation] = counts
-  end
+    or { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram(), direct = new_histogram() }
+  self.operations[operation] = counts
   return counts
 end
 
@@ -231,14 +220,6 @@ function Stats:finish(call, counts, outcome, seconds, kind)
   end
 end
 
-local function under_way(open)
-  local count = 0
-  for _, call in pairs(open) do
-    count = count + (type(call) == "table" and 1 or 0)
-  end
-  return count
-end
-
 ---Counts an answer, unless its call has succeeded directly.
 ---@param status integer
 ---@param size integer|nil bytes
@@ -253,12 +234,13 @@ end
 ---@return table
 function Stats:snapshot()
   local result, requests, calls = tables.copy(self.counters), new_histogram(), new_histogram()
-  result.operations, result.statuses = {}, tables.copy(self.statuses)
+  result.operations, result.statuses, result.errors = {}, tables.copy(self.statuses), tables.copy(self.kinds)
   requests:include(self.requests)
   for name, counts in pairs(self.operations) do
-    local own, latency, direct = tables.without(counts, "direct"), new_histogram(), total(counts.direct)
-    latency:include(counts.latency)
+    local own, latency = tables.without(counts, "direct"), new_histogram()
     latency:include(counts.direct)
+    local direct = histogram_snapshot(latency).count
+    latency:include(counts.latency)
     calls:include(latency)
     requests:include(counts.direct)
     own.succeeded, own.latency = own.succeeded + direct, histogram_snapshot(latency)
@@ -270,7 +252,10 @@ function Stats:snapshot()
       end
     end
   end
-  result.in_flight, result.errors = under_way(self.open), tables.copy(self.kinds)
+  result.in_flight = 0
+  for _, call in pairs(self.open) do
+    result.in_flight = result.in_flight + (type(call) == "table" and 1 or 0)
+  end
   result.latency = { calls = histogram_snapshot(calls), requests = histogram_snapshot(requests) }
   return result
 end
