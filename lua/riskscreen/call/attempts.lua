@@ -47,10 +47,8 @@ local function await_turn(call)
   local route = call.route
   local state = route.state
   if state.limiter then
-    if not call.attempt then
-      local all = state.settings.rate_limit.cost
-      call.cost = route.operation and costs.of(all, route.operation, call.parameters) or 1
-    end
+    local all = state.settings.rate_limit.cost
+    call.cost = route.operation and costs.of(all, route.operation, call.parameters) or 1
     -- Do not queue while the circuit is open.
     local refused = state.breaker and state.breaker:refuses()
     if refused then
@@ -83,18 +81,6 @@ local function late_after(call, timeout)
   return seconds and seconds < timeout and seconds or nil
 end
 
-local function may_hedge(call)
-  local state = call.route.state
-  if state.transport == nil or state.limiter and not state.limiter:try(call.cost) then
-    return false
-  end
-  local may = state.budget:take()
-  if state.limiter and not may then
-    state.limiter:refund(call.cost)
-  end
-  return may
-end
-
 -- Sends a request, and a second one when the answer is late.
 local function send_hedged(call, at, timeout)
   local route, seconds = call.route, late_after(call, timeout)
@@ -110,7 +96,7 @@ local function send_hedged(call, at, timeout)
       call.sent = call.sent or its_value == nil and its_result.sent
       return its_value, its_result
     end, function()
-      local may = may_hedge(call)
+      local may = state.budget.left >= 1 and send.may_send(call) and state.budget:take()
       state.stats:count("hedges", may and 1 or 0)
       return may
     end)
@@ -181,15 +167,6 @@ local function next_attempt(call, err)
   return wait
 end
 
-local function await_next_attempt(call, err, wait)
-  local state = call.route.state
-  state.stats:count "retries"
-  if state.hooks.retry then
-    states.tell_failure(call, "retry", err, { attempt = call.attempt or 1, wait = wait })
-  end
-  state.runtime.sleep(wait)
-end
-
 local M = {}
 
 ---Makes an attempt.
@@ -237,7 +214,7 @@ end
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error|string|nil
 function M.again(call, err, is_refused)
-  local value, failure = nil, nil
+  local state, value, failure = call.route.state, nil, nil
   while value == nil do
     if is_refused then
       call.gave_up = err.kind
@@ -249,8 +226,11 @@ function M.again(call, err, is_refused)
     if not wait then
       return nil, err
     end
-    await_next_attempt(call, err, wait)
-    call.attempt = (call.attempt or 1) + 1
+    local attempt = call.attempt or 1
+    state.stats:count "retries"
+    states.tell_failure(call, "retry", err, { attempt = attempt, wait = wait })
+    state.runtime.sleep(wait)
+    call.attempt = attempt + 1
     value, err, is_refused = M.attempt(call, nil, call.request.timeout)
   end
   return value, err

@@ -54,10 +54,7 @@ local function fail(call, err)
   err.operation, err.sent, err.elapsed, err.attempts = route.name, call.sent or false, elapsed, call.requests
   err.is_sandbox = state.is_sandbox
   state.stats:finish(call, route.counts, "failed", elapsed, err.kind)
-  if state.hooks.error then
-    local fields = { attempts = call.requests, elapsed = elapsed, gave_up = call.gave_up }
-    states.tell_failure(call, "error", err, fields)
-  end
+  states.tell_failure(call, "error", err, { attempts = call.requests, elapsed = elapsed, gave_up = call.gave_up })
   return nil, err
 end
 

@@ -21,14 +21,6 @@ local passing = { network = true, timeout = true, rate_limited = true, server = 
 -- The failures after which a request that was not sent may be repeated, whatever the operation.
 local unsent = { network = true, timeout = true }
 
-local function may_repeat(failed)
-  local err = failed.err
-  if failed.idempotent then
-    return passing[err.kind] or false
-  end
-  return err.sent == false and unsent[err.kind] or false
-end
-
 local M = { SHORTEST_ATTEMPT = SHORTEST_ATTEMPT }
 
 ---The pause after an attempt, with full jitter: a random share of a bound that doubles with each attempt.
@@ -48,12 +40,13 @@ end
 ---@return number|nil seconds
 ---@return "final"|"attempts"|"retry_after"|"deadline"|nil reason
 function M.decide(settings, failed, random)
-  if not may_repeat(failed) then
+  local err = failed.err
+  if not (failed.idempotent and passing[err.kind] or err.sent == false and unsent[err.kind]) then
     return nil, "final"
   elseif failed.attempt >= settings.attempts then
     return nil, "attempts"
   end
-  local asked = failed.err.retry_after or 0
+  local asked = err.retry_after or 0
   if asked > settings.max_retry_after then
     return nil, "retry_after"
   end

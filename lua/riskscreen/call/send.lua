@@ -105,13 +105,12 @@ local function prepare(call, at, timeout, hedged, fresh)
   return key, at, timeout
 end
 
--- Whether a request may be sent again at once, on a new connection. It takes a token of the rate limit as well.
-local function may_resend(call, time_left)
+---Whether a further request of a call may be sent at once. It takes a token of the rate limit.
+---@param call riskscreen.Call
+---@return boolean
+function M.may_send(call)
   local state = call.route.state
-  return call.request.replay
-    and state.transport ~= nil
-    and time_left >= SHORTEST_ATTEMPT
-    and (not state.limiter or state.limiter:try(call.cost))
+  return state.transport ~= nil and (not state.limiter or state.limiter:try(call.cost))
 end
 
 -- The outcome of a request without a reply: that of a second one if the kept connection was dead, or an error.
@@ -122,7 +121,7 @@ local function without_reply(call, failure, context, at, timeout, hedged, fresh)
   elseif not fresh and type(failure) == "table" and failure.dead_connection == true then
     local now = state.runtime.now()
     local left = timeout - (now - at)
-    if may_resend(call, left) then
+    if call.request.replay and left >= SHORTEST_ATTEMPT and M.may_send(call) then
       call.sent = true
       state.stats:count "resent"
       return M.send(call, now, left, hedged, true)

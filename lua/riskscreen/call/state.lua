@@ -8,10 +8,12 @@ local random = require "riskscreen.util.random"
 local response = require "riskscreen.interface.response"
 local retry = require "riskscreen.call.retry"
 local stats = require "riskscreen.call.stats"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local LONGEST_MESSAGE = 200 -- bytes of the error that a hook raised
 local NO_OPTIONS = {} -- a call's options have no defaults
+local FAILURE_FIELDS = { "kind", "message", "status", "code", "retryable", "retry_after", "sent", "phase" }
 
 ---@class riskscreen.State
 ---@field settings table the client's checked options
@@ -168,16 +170,15 @@ function M.tell(call, name, fields)
   end
 end
 
----The same about a failure.
+---The same about a failure, if there is such a hook.
 ---@param call riskscreen.Call
 ---@param name "retry"|"error"
 ---@param err riskscreen.Error
 ---@param fields table given away
 function M.tell_failure(call, name, err, fields)
-  for _, field in ipairs { "kind", "message", "status", "code", "retryable", "retry_after", "sent", "phase" } do
-    fields[field] = err[field]
+  if call.route.state.hooks[name] then
+    M.tell(call, name, tables.merge(fields, tables.pick(err, FAILURE_FIELDS)))
   end
-  M.tell(call, name, fields)
 end
 
 ---The statistics of a client, and the status of its limits.
