@@ -23,7 +23,7 @@ local function check(text, is_sealed)
   assert(is_sealed or text == own, "a text counts that nobody has sealed")
   assert(verdict.at <= NOW and verdict.valid_until > NOW, "a verdict counts beyond its time")
   assert(verdict.purge >= 0 and verdict.purge - verdict.purge == 0, "the purge is no number")
-  local entry = entries.new(TTL, STALE):restore(verdict)
+  local entry = entries.new(TTL, STALE, {}):restore(verdict)
   if entry then
     local decision = entries.decision(entry, "0xab", "eth")
     assert(TTL[decision.action] and decision.reasons[1].action == decision.action, "another first reason")

@@ -1,17 +1,28 @@
--- Any bytes as an entry of the gate's dict. They are no entry, or one whose action and reasons agree. It is the same
--- when it is written and read again.
+-- Any bytes as an entry of the gate's dict, or as the verdict of one. They are no entry, or one whose action and
+-- reasons agree. It is the same when it is written and read again.
+local digest = require "riskscreen.address.digest"
 local entries = require "riskscreen.nginx.cache.entry"
 local worst_action = require("riskscreen.policy.decision").worst
 
 local ADDRESS, NETWORK = "0xab", "eth"
 local NOW = 1700000000 -- Unix seconds
-local TIMES = ("%016d"):rep(2):format(NOW * 1000, NOW * 1000) -- around texts that are JSON only
+local TIMES = ("%016d"):rep(2):format(NOW * 1000, NOW * 1000) -- of the entry of a text that is JSON only
+local KEY = "the key of an entry"
 
 local is_action = { allow = true, review = true, block = true, unknown = true }
 
+local values = {}
+local dict = {
+  verdicts = "verdict:",
+  get = function(_, key)
+    return values[key]
+  end,
+}
+
 local codec = entries.new(
   { allow = 300, review = 300, block = 3600, unknown = 1 },
-  { allow = 0, review = 0, block = 3600, unknown = 0 }
+  { allow = 0, review = 0, block = 3600, unknown = 0 },
+  dict
 )
 
 local function is_finite(number)
@@ -36,7 +47,8 @@ local function same(left, right)
 end
 
 local function check(text)
-  local entry = codec:decode(text, NOW)
+  values[KEY] = text
+  local entry = codec:load(KEY, NOW)
   if not entry then
     return
   end
@@ -53,6 +65,8 @@ local function check(text)
 end
 
 return function(text)
+  local id = digest.sha256(text):sub(1, 12)
+  values = { [dict.verdicts .. id] = text }
   check(text)
-  check("6v" .. text .. TIMES)
+  check("7v" .. id .. TIMES)
 end

@@ -1,6 +1,7 @@
--- The shared dict of all workers: texts of entries, locks of fetches, and a random mark for each bucket of addresses.
--- The mark is part of the keys of entries and locks. A purge deletes it, and the next mark is a new one. So nothing
--- from before is found again. The dict may be absent or full, and may lose anything: a mark that is lost is a purge.
+-- The shared dict of all workers: texts of entries and of verdicts, locks of fetches, and a random mark for each bucket
+-- of addresses. The mark is part of the keys of entries and locks. A purge deletes it, and the next mark is a new one.
+-- So nothing from before is found again. A worker reads a mark once, and again after a purge. The dict may be absent or
+-- full, and may lose anything.
 local leases = require "riskscreen.nginx.lease"
 local random = require "riskscreen.util.random"
 local tables = require "riskscreen.util.tables"
@@ -8,10 +9,12 @@ local tables = require "riskscreen.util.tables"
 local byte = string.byte
 
 -- Prefixes of the keys: the dict may have other users.
-local ENTRY, LOCK, MARK = "riskscreen:entry:", "riskscreen:lock:", "riskscreen:mark:"
+local ENTRY, VERDICT = "riskscreen:entry:", "riskscreen:verdict:"
+local LOCK, MARK = "riskscreen:lock:", "riskscreen:mark:"
 local EPOCH = "riskscreen:epoch" -- a mark that changes with each purge: all workers then read the others again
 local BUCKETS = 256 -- of addresses
 local MARK_SIZE = 6 -- random bytes
+local LOOKS_PER_MARK = 8 -- looks into the dict until another mark is read again
 
 local mark_keys = {} -- by bucket
 for bucket = 0, BUCKETS - 1 do
@@ -22,7 +25,11 @@ end
 ---@field private shared? table an ngx.shared dict
 ---@field private holder fun(): string|number unique to this worker
 ---@field private is_alone fun(): boolean
----@field prefix string of the keys of entries
+---@field verdicts string the prefix of the keys of verdicts
+---@field private entries string the prefix of the keys of entries
+---@field private epoch? string as this worker knows it
+---@field private marks table<integer, string> of buckets of addresses, as this worker knows them
+---@field private looks integer into the dict, since the marks had their last turn
 local Dict = {}
 
 local function bucket_of(address)
@@ -51,25 +58,44 @@ local function mark_of(shared, key)
   return type(mark) == "string" and mark or nil, message
 end
 
----A value that differs after each purge. It differs at each call where the dict has no room for it.
----@return string|nil epoch nil without a dict
-function Dict:epoch()
-  return self.shared and (mark_of(self.shared, EPOCH) or new_mark())
+---Learns of purges: the marks of before count no more. Where the dict has no room, each call may be a purge.
+function Dict:learn()
+  local epoch = self.shared and (mark_of(self.shared, EPOCH) or new_mark())
+  if epoch ~= self.epoch then
+    self.epoch, self.marks = epoch, {}
+  end
 end
 
----The mark of a bucket. Without a dict, or without room, each call has a new one.
----@param bucket integer
----@return string mark
----@return boolean is_shared
-function Dict:mark(bucket)
-  local mark = self.shared and mark_of(self.shared, mark_keys[bucket])
-  return mark or new_mark(), mark ~= nil
+local function look_up(self, bucket)
+  local mark = self.shared and mark_of(self.shared, mark_keys[bucket]) or self.marks[bucket] or new_mark()
+  self.marks[bucket] = mark
+  return mark
 end
 
+---The key of a subject in LRU and dict. It is another one after a purge.
+---@param network string canonical
+---@param address string canonical
+---@return string
+function Dict:key(network, address)
+  local bucket = bucket_of(address)
+  return self.entries .. (self.marks[bucket] or look_up(self, bucket)) .. ":" .. network .. ":" .. address
+end
+
+---Looks up the marks in turn, too. So they stay in a full dict, which drops decisions first. If it has dropped a mark,
+---all workers have the same new one soon.
 ---@param key string
 ---@return any text
 function Dict:get(key)
-  return self.shared and self.shared:get(key)
+  local shared = self.shared
+  if not shared then
+    return nil
+  end
+  local looks = (self.looks + 1) % (BUCKETS * LOOKS_PER_MARK)
+  self.looks = looks
+  if looks % LOOKS_PER_MARK == 0 then
+    look_up(self, looks / LOOKS_PER_MARK)
+  end
+  return (shared:get(key))
 end
 
 ---@param key string
@@ -79,21 +105,23 @@ function Dict:set(key, lifetime, text)
   self.shared:set(key, text, lifetime)
 end
 
----Forgets the addresses of some buckets, or of all, in all workers and all versions.
----@param buckets? integer[]
+---Forgets addresses, or all, in all workers and all versions. This worker learns of it at once.
+---@param spellings? string[] of the addresses
 ---@return boolean|nil ok
 ---@return string|nil message
-function Dict:forget(buckets)
+function Dict:forget(spellings)
   local shared = self.shared
   if not shared then
+    self.marks = {}
     return self.is_alone() or nil, "there is no shared dict"
   end
-  for index = 1, buckets and #buckets or BUCKETS do
-    shared:delete(mark_keys[buckets and buckets[index] or index - 1])
+  for index = 1, spellings and #spellings or BUCKETS do
+    shared:delete(mark_keys[spellings and bucket_of(spellings[index]) or index - 1])
   end
   -- The last step: a worker reads the marks after it.
   shared:delete(EPOCH)
   local epoch, message = mark_of(shared, EPOCH)
+  self.epoch, self.marks = epoch, {}
   return (epoch or message == "exists") and true, message
 end
 
@@ -136,10 +164,15 @@ local M = { BUCKETS = BUCKETS, bucket_of = bucket_of }
 ---@param holder fun(): string|number unique to this worker
 ---@return riskscreen.nginx.CacheDict
 function M.new(shared, version, is_alone, holder)
-  return tables.object(
-    Dict,
-    { shared = shared, is_alone = is_alone, holder = holder, prefix = ENTRY .. version .. ":" }
-  )
+  return tables.object(Dict, {
+    shared = shared,
+    is_alone = is_alone,
+    holder = holder,
+    verdicts = VERDICT .. version .. ":",
+    entries = ENTRY .. version .. ":",
+    marks = {},
+    looks = 0,
+  })
 end
 
 return M

@@ -1,8 +1,10 @@
--- An entry of the cache is a verdict and its times. In the shared dict it is a text, which is read strictly: a damaged
--- or foreign value is no entry. Address and records are no part of it. This file also says how long an entry is fresh
--- or served stale, and which failures are kept.
+-- An entry of the cache is a verdict and its times. Address and records are no part of it. In the shared dict an entry
+-- is a short text with the digest of its verdict. The verdict's JSON is there once for all entries, under the digest.
+-- Both are read strictly: an entry that is damaged or foreign, or whose verdict is lost, is no entry. This file also
+-- says how long an entry is fresh or served stale, and which failures are kept.
 local cjson = assert(require "riskscreen.util.optional" "cjson").new()
 local decisions = require "riskscreen.policy.decision"
+local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local generations = require "riskscreen.util.generations"
 local tables = require "riskscreen.util.tables"
@@ -10,19 +12,17 @@ local time = require "riskscreen.util.time"
 
 local sub = string.sub
 
--- The parts of a text: version, kind, verdict as JSON, time of the fetch, end. The times are milliseconds; the first is
--- negative where another machine has fetched before this one has started. They come last, because LuaJIT's hash of a
--- long text reads little more than its end: with the times first, texts of one verdict collided, and a hit in the dict
--- took up to 18,000 instructions more.
-local VERSION = "6"
-local TEXT = VERSION .. "%s%s%016.0f%016.0f"
-local JSON_AT = 3
-local AT_AT, END_AT = -32, -16 -- from the end
-local FRESH, FAILED, STALE = "v", "f", "s"
+-- The parts of a text: kind, digest of the verdict, time of the fetch, end. A kind begins with the version of this
+-- format. The times are milliseconds; the first is negative where another machine has fetched before this one has
+-- started. They come last, because LuaJIT's hash of a long text reads little more than its end.
+local FRESH, FAILED, STALE = "7v", "7f", "7s"
+local TEXT = "%s%s%016.0f%016.0f"
+local ID_AT, AT_AT, END_AT, SIZE = 3, 15, 31, 46
 
 local MAX_NUMBER = 2 ^ 53
-local MAX_KNOWN = 500 -- verdicts by their JSON, and as many by their risk
+local MAX_KNOWN = 500 -- verdicts by their digest, and as many by their risk
 local LONGEST_KNOWN = 4096 -- bytes of JSON
+local REWRITE = 1 -- seconds after which a worker writes a verdict again: a full dict drops what is not used
 
 local is_kind = { [FRESH] = true, [FAILED] = true, [STALE] = true }
 local is_action = decisions.severity
@@ -45,7 +45,7 @@ local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource
 
 ---@class riskscreen.nginx.Entry
 ---@field verdict riskscreen.nginx.Verdict
----@field kind "v"|"f"|"s"
+---@field kind string
 ---@field at number seconds when the service was asked; of a failure, when it failed
 ---@field expires_at number seconds until which it is served
 ---@field decision? riskscreen.Decision made when it is first read, and shared: nobody changes it
@@ -58,11 +58,15 @@ local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource
 ---@field error? riskscreen.Error
 ---@field errors? table<riskscreen.LookupName, riskscreen.Error> of every lookup that failed
 ---@field json string
+---@field id string the digest of its JSON
+---@field rewrite_at? number seconds; the dict has its JSON until then, unless it has dropped it
 
 ---@class riskscreen.nginx.Entries
+---@field private dict riskscreen.nginx.CacheDict
+---@field private longest number seconds for which a verdict is in the dict
 ---@field ttl table<riskscreen.Action, number> seconds
 ---@field private stale_ttl table<riskscreen.Action, number> seconds after that
----@field private verdicts riskscreen.Generations by their JSON
+---@field private verdicts riskscreen.Generations by their digest
 ---@field private of_risks riskscreen.Generations verdicts with one reason, by its risk
 local Entries = {}
 
@@ -125,25 +129,31 @@ local function kept_verdict(decision)
   return verdict.reasons[1] and verdict.reasons[1].action == action and verdict or nil
 end
 
-local function read(json)
-  local ok, value = pcall(cjson.decode, json)
-  local verdict = ok and type(value) == "table" and kept_verdict(value) or nil
-  if verdict then
-    verdict.json = json
+-- The verdict of a JSON text; nil if it is none. Few verdicts differ, so most have been read before.
+local function read(self, json)
+  local id = sub(digest.sha256(json), 1, AT_AT - ID_AT)
+  local verdict = self.verdicts:get(id)
+  if not verdict then
+    local ok, value = pcall(cjson.decode, json)
+    verdict = ok and type(value) == "table" and kept_verdict(value) or nil
+    if verdict then
+      verdict.json, verdict.id = json, id
+      if #json <= LONGEST_KNOWN then
+        self.verdicts:set(id, verdict)
+      end
+    end
   end
   return verdict
 end
 
--- The verdict of a JSON text. Few differ, so most have been read before.
-local function known_verdict(self, json)
-  local verdict = self.verdicts:get(json)
+-- The verdict of a digest; nil if the dict has lost it.
+local function find_verdict(self, id)
+  local verdict = self.verdicts:get(id)
   if not verdict then
-    verdict = read(json)
-    if verdict and #json <= LONGEST_KNOWN then
-      self.verdicts:set(json, verdict)
-    end
+    local json = self.dict:get(self.dict.verdicts .. id)
+    verdict = type(json) == "string" and read(self, json)
   end
-  return verdict
+  return verdict and verdict.id == id and verdict or nil
 end
 
 -- The verdict of a decision; nil if it could not be read again. Nearly every decision has one reason. Decisions share
@@ -167,7 +177,7 @@ local function verdict_of(self, decision)
     return known.verdict
   end
   local verdict = kept_verdict(tables.merge(decision, { reasons = reasons }))
-  verdict = verdict and read(cjson.encode(verdict))
+  verdict = verdict and read(self, cjson.encode(verdict))
   if verdict and risk and #verdict.json <= LONGEST_KNOWN then
     self.of_risks:set(risk, { rule = reason.rule, message = reason.message, degraded = degraded, verdict = verdict })
   end
@@ -200,7 +210,7 @@ end
 ---@param shared riskscreen.nginx.SharedVerdict
 ---@return riskscreen.nginx.Entry|nil entry nil if the JSON is no verdict
 function Entries:restore(shared)
-  local verdict = known_verdict(self, shared.json)
+  local verdict = read(self, shared.json)
   -- The other machine may keep decisions for a shorter time.
   return verdict and new(self, verdict, FRESH, math.min(shared.at, shared.valid_until - self.ttl[verdict.action]))
 end
@@ -223,22 +233,32 @@ local function seconds_in(text, first, last)
   return number and number >= -MAX_NUMBER and number <= MAX_NUMBER and number / 1000 or nil
 end
 
----@param entry riskscreen.nginx.Entry
----@return string text
-function M.encode(entry)
-  return TEXT:format(entry.kind, entry.verdict.json, milliseconds(entry.at), milliseconds(entry.expires_at))
+---Writes an entry to the dict.
+---@param key string
+---@param entry riskscreen.nginx.Entry usable for longer than now
+---@param now number seconds
+function Entries:save(key, entry, now)
+  local dict, verdict = self.dict, entry.verdict
+  if now >= (verdict.rewrite_at or now) then
+    verdict.rewrite_at = now + REWRITE
+    dict:set(dict.verdicts .. verdict.id, self.longest + REWRITE, verdict.json)
+  end
+  local text = TEXT:format(entry.kind, verdict.id, milliseconds(entry.at), milliseconds(entry.expires_at))
+  dict:set(key, self:usable_until(entry) - now, text)
 end
 
----@param text any in the dict
+---Reads an entry in the dict.
+---@param key string
 ---@param now number seconds
 ---@return riskscreen.nginx.Entry|nil
-function Entries:decode(text, now)
-  if type(text) ~= "string" or sub(text, 1, 1) ~= VERSION then
+function Entries:load(key, now)
+  local text = self.dict:get(key)
+  if type(text) ~= "string" or #text ~= SIZE then
     return nil
   end
-  local kind, at, ends = sub(text, 2, 2), seconds_in(text, AT_AT, END_AT - 1), seconds_in(text, END_AT, -1)
+  local kind, at, ends = sub(text, 1, ID_AT - 1), seconds_in(text, AT_AT, END_AT - 1), seconds_in(text, END_AT, SIZE)
   local is_read = is_kind[kind] and at and ends and at <= now + time.LAG
-  local verdict = is_read and known_verdict(self, sub(text, JSON_AT, AT_AT - 1))
+  local verdict = is_read and find_verdict(self, sub(text, ID_AT, AT_AT - 1))
   return verdict and new(self, verdict, kind, at, ends) or nil
 end
 
@@ -313,11 +333,18 @@ end
 
 ---@param ttl table<riskscreen.Action, number> seconds
 ---@param stale_ttl table<riskscreen.Action, number> seconds after that
+---@param dict riskscreen.nginx.CacheDict
 ---@return riskscreen.nginx.Entries
-function M.new(ttl, stale_ttl)
+function M.new(ttl, stale_ttl, dict)
+  local longest = 0
+  for action, seconds in pairs(ttl) do
+    longest = math.max(longest, seconds + stale_ttl[action])
+  end
   return tables.object(Entries, {
+    dict = dict,
     ttl = ttl,
     stale_ttl = stale_ttl,
+    longest = longest,
     verdicts = generations.new(MAX_KNOWN / 2),
     of_risks = generations.new(MAX_KNOWN / 2),
   })

@@ -11,9 +11,7 @@ local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 
 ---@class riskscreen.nginx.Fetch a caller's request for a decision that is in no tier; if it is the first, a fetch
 ---@field cache riskscreen.nginx.Cache
----@field key string of the subject
----@field bucket integer of its address
----@field mark string of the bucket when it began: another one means a purge
+---@field key string of the subject when it began: another one means a purge
 ---@field address string canonical
 ---@field network string canonical
 ---@field deadline number seconds
@@ -33,10 +31,9 @@ Fetch.__index = Fetch
 
 -- Keeps an entry: in the dict only under the lock, so that no older answer takes the place of a newer one.
 local function keep(self, fetch, entry, now)
-  local lifetime = self.entries:usable_until(entry) - now
-  if lifetime > 0 then
+  if now < self.entries:usable_until(entry) then
     if fetch.lock then
-      self.dict:set(fetch.key, lifetime, entries.encode(entry))
+      self.entries:save(fetch.key, entry, now)
     end
     self:remember(fetch.key, entry, fetch.generation)
   end
@@ -68,12 +65,12 @@ end
 -- than what the other has found, and is not kept.
 local function is_latest(self, fetch)
   local key = fetch.key
-  return self.under_way[key] == fetch and self.dict:holds(key, fetch.lock) and self:mark_of(fetch.bucket) == fetch.mark
+  return self.under_way[key] == fetch and self.dict:holds(key, fetch.lock) and not self:is_purged(fetch)
 end
 
 -- The result of a later fetch that has ended. It takes the place of this answer for its callers, too.
 local function later_entry(self, fetch, asked_at, now)
-  local key = self:key_of(self:mark_of(fetch.bucket), fetch.network, fetch.address)
+  local key = self.dict:key(fetch.network, fetch.address)
   local entry, tier = self:newest(self.lru:get(key), key, now)
   if entry and entry.kind ~= entries.FAILED and entry.at > asked_at and self:is_fresh(entry, now) then
     return entry, tier
@@ -141,7 +138,7 @@ local function lock(self, fetch, pause)
   local now, key = self.clock(), fetch.key
   local remaining = fetch.deadline - now
   fetch.lock = self.dict:lock(key, now, remaining + GRACE)
-  local entry = fetch.lock ~= nil and fetch.lock ~= true and self.entries:decode(self.dict:get(key), now)
+  local entry = fetch.lock ~= nil and fetch.lock ~= true and self.entries:load(key, now)
   if entry and self:is_fresh(entry, now) then
     self:remember(fetch.key, entry, fetch.generation)
     return entry, "dict"

@@ -11,18 +11,13 @@ local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 local time = require "riskscreen.util.time"
 
-local bucket_of = dicts.bucket_of
-
 local MAX_TIMERS = 128 -- half of what nginx allows by default
 
 ---@alias riskscreen.nginx.CacheSource "lru"|"dict"|"redis"|"upstream"|"stale"|"list"|"invalid"
 
 ---@class riskscreen.nginx.Cache
----@field prefix string of keys
 ---@field under_way table<string, riskscreen.nginx.Fetch> by key; see fetch.lua
----@field private marks table<integer, string> of buckets of addresses, as this worker knows them
----@field private seen_at? number when the epoch was last looked up
----@field private epoch? string
+---@field private seen_at? number when it last learned of purges
 ---@field private generation? number of the account's lists
 ---@field private is_deaf? boolean it has not heard of the fleet's purges for longer than the fleet's `delay`
 local Cache = {}
@@ -40,38 +35,13 @@ function Cache:catch_up()
     local heard_at = fleet.purges:heard_at()
     self.is_deaf = not time.age(heard_at, now, time.LAG) or now >= heard_at + fleet.delay
   end
-  local epoch = self.dict:epoch()
-  if epoch ~= self.epoch then
-    self.epoch, self.marks = epoch, {}
-  end
+  self.dict:learn()
   self.seen_at = now
   if lists then
     lists:start()
     self.generation = lists:generation()
   end
   return now
-end
-
----The mark of a bucket of addresses, as this worker knows it: one that was looked up after the last purge. Another look
----keeps it in a full dict, which drops decisions first.
----@private
----@param bucket integer
----@param looks? boolean whether to look it up again
----@return string
-function Cache:mark_of(bucket, looks)
-  local mark = self.marks[bucket]
-  if looks or not mark then
-    local found, is_shared = self.dict:mark(bucket)
-    mark = (is_shared or not mark) and found or mark
-    self.marks[bucket] = mark
-  end
-  return mark
-end
-
----The key of a subject in LRU and dict. It has the mark, so that a purged entry is not found.
----@private
-function Cache:key_of(mark, network, address)
-  return self.prefix .. mark .. ":" .. network .. ":" .. address
 end
 
 -- Whether a machine that does not hear of purges may still use a verdict. A block it always may.
@@ -89,10 +59,16 @@ local function stands_in(self, entry, failed, now)
   return entry and self.entries:stands_in(entry, failed, now) and is_heard(self, entry, now)
 end
 
+---Whether the address of a fetch was purged since the fetch began.
+---@private
+function Cache:is_purged(fetch)
+  return self.dict:key(fetch.network, fetch.address) ~= fetch.key
+end
+
 ---The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
 ---@private
 function Cache:stand_in(fetch, failed, now)
-  if stands_in(self, fetch.expired, failed, now) and self:mark_of(fetch.bucket) == fetch.mark then
+  if stands_in(self, fetch.expired, failed, now) and not self:is_purged(fetch) then
     return self.entries:stale(fetch.expired, now)
   end
 end
@@ -127,7 +103,7 @@ end
 ---knows outlives another worker's failure.
 ---@private
 function Cache:newest(own, key, now)
-  local shared = self.entries:decode(self.dict:get(key), now)
+  local shared = self.entries:load(key, now)
   if not own then
     return shared, "dict"
   elseif not shared or own.at >= shared.at then
@@ -182,19 +158,14 @@ end
 ---@return riskscreen.Decision decision
 ---@return riskscreen.nginx.CacheSource source
 function Cache:get(address, network_name, timeout)
-  local network, bucket, now = addresses.network_names[network_name], bucket_of(address), self:catch_up()
-  local mark, generation = self:mark_of(bucket), self.generation
-  local key = self:key_of(mark, network, address)
+  local network, now = addresses.network_names[network_name], self:catch_up()
+  local key, generation = self.dict:key(network, address), self.generation
   local entry, tier = self.lru:get(key), "lru"
   if not entry or entry.generation ~= generation or not self:is_fresh(entry, now) then
     local on_list = self.lists and self.lists:find(address, network, now)
     if on_list then
       count_lookups(self, "dict")
       return on_list, "list"
-    end
-    if self:mark_of(bucket, true) ~= mark then
-      mark = self:mark_of(bucket)
-      key, entry = self:key_of(mark, network, address), nil
     end
     entry, tier = self:newest(entry, key, now)
     if entry and self:is_fresh(entry, now) then
@@ -210,8 +181,6 @@ function Cache:get(address, network_name, timeout)
   local decision, source = fetch_once(self, {
     cache = self,
     key = key,
-    bucket = bucket,
-    mark = mark,
     address = address,
     network = network,
     deadline = now + (timeout or self.timeout),
@@ -238,10 +207,8 @@ function Cache:blacklisted(address, network_name)
   return on_list and on_list.action == "block" and on_list or nil
 end
 
--- Forgets in all workers; this one learns of it at once.
-local function forget(self, buckets)
-  local ok, message = self.dict:forget(buckets)
-  self.epoch, self.marks = self.dict:epoch(), {}
+local function forget(self, spellings)
+  local ok, message = self.dict:forget(spellings)
   if not ok then
     return nil, errors.new("unsupported", "not every worker could be told to forget the address: " .. message)
   end
@@ -261,11 +228,7 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
-  local buckets = {}
-  for index, spelling in ipairs(addresses.all_spellings(address, network)) do
-    buckets[index] = bucket_of(spelling)
-  end
-  return forget(self, buckets)
+  return forget(self, addresses.all_spellings(address, network))
 end
 
 local M = {}
@@ -334,9 +297,8 @@ end
 ---@return riskscreen.nginx.Cache
 function M.new(given)
   local self = tables.object(Cache, tables.merge(tables.merge(DEFAULTS, _G.ngx and of_nginx()), given))
-  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale))
   self.dict = dicts.new(given.dict, self.version, self.is_alone, self.holder)
-  self.prefix, self.marks = self.dict.prefix, {}
+  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale), self.dict)
   self.lru = self.lru > 0 and generations.new(math.ceil(self.lru / 2)) or NO_LRU
   self.under_way = setmetatable({}, { __mode = "v" }) -- a fetch ends with the caller that fetches
   self.shared_prefix = self.fleet and self.fleet:prefix_of(self.version)

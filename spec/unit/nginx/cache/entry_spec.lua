@@ -1,10 +1,14 @@
 -- Entries and their texts in the dict, and damaged texts: a damaged entry is a miss, and never an allow.
+local dicts = require "riskscreen.nginx.cache.dict"
+local digest = require "riskscreen.address.digest"
 local entries = require "riskscreen.nginx.cache.entry"
 local errors = require "riskscreen.errors"
 local random = require "spec.support.random"
+local shared_dict = require "spec.support.shared_dict"
 local worlds = require "spec.support.cache_world"
 
 local NOW = 100000 -- seconds
+local KEY = "the key of an entry"
 local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
 local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 
@@ -24,22 +28,37 @@ local function decision(action, reasons, more)
   return all
 end
 
-local codec
+local codec, dict
+
+local function another_codec()
+  return entries.new(TTL, STALE, dict)
+end
 
 before_each(function()
-  codec = entries.new(TTL, STALE)
+  dict = dicts.new(
+    shared_dict.new(function()
+      return NOW
+    end),
+    "version"
+  )
+  codec = another_codec()
 end)
+
+-- The text of an entry in the dict.
+local function text_of(entry, now)
+  codec:save(KEY, entry, now or NOW)
+  return dict:get(KEY)
+end
 
 local function encoded(one, failed)
   local entry = codec:of(one, NOW, failed)
-  if entry then
-    return entries.encode(entry)
-  end
+  return entry and text_of(entry)
 end
 
--- The entry and its decision.
-local function decoded(text)
-  local entry = entries.new(TTL, STALE):decode(text, NOW)
+-- The entry that a worker reads that has read none before, and its decision.
+local function decoded(text, now)
+  dict:set(KEY, 1, text)
+  local entry = another_codec():load(KEY, now or NOW)
   return entry, entry and entries.decision(entry, "0xab", "eth")
 end
 
@@ -83,8 +102,8 @@ describe("an entry", function()
 
   it("keeps its times to the millisecond", function()
     for _, at in ipairs { NOW - 0.125, 0, 0.001, 2 ^ 31 / 1000, 1e8 + 0.005 } do
-      local text = entries.encode(codec:of(decision("block", { reason("block", "bad") }), at))
-      local read = entries.new(TTL, STALE):decode(text, at)
+      local text = text_of(codec:of(decision("block", { reason("block", "bad") }), at), at)
+      local read = decoded(text, at)
       assert.same({ at, at + 3600, at + 7200 }, { read.at, read.expires_at, codec:usable_until(read) })
     end
   end)
@@ -93,7 +112,7 @@ describe("an entry", function()
   it("has another end for each moment, where its verdict is the same", function()
     local ends = {}
     for moment = 0, 9999 do
-      local text = entries.encode(codec:of(decision("block", { reason("block", "bad") }), NOW + moment / 1000))
+      local text = text_of(codec:of(decision("block", { reason("block", "bad") }), NOW + moment / 1000))
       assert.is_nil(ends[text:sub(-4)])
       ends[text:sub(-4)] = true
     end
@@ -103,7 +122,7 @@ describe("an entry", function()
     local json = '{"action":"allow","reasons":[{"action":"allow","message":"m"}]}'
     for _, at in ipairs { -250, -0.001, 5 } do
       local entry = codec:restore { json = json, at = at, valid_until = at + 300 }
-      local read = entries.new(TTL, STALE):decode(entries.encode(entry), 10)
+      local read = decoded(text_of(entry, 10), 10)
       assert.same({ at, at + 300, at, at + 300 }, { entry.at, entry.expires_at, read.at, read.expires_at })
     end
     assert.is_nil(codec:restore { json = "{}", at = 5, valid_until = 305 })
@@ -113,7 +132,7 @@ describe("an entry", function()
     local json = '{"action":"allow","reasons":[{"action":"allow","message":"m"}]}'
     for valid_until, expires in pairs { [NOW + 60] = NOW + 60, [NOW + 900] = NOW + 300 } do
       local entry = codec:restore { json = json, at = NOW, valid_until = valid_until }
-      local read = entries.new(TTL, STALE):decode(entries.encode(entry), NOW)
+      local read = decoded(text_of(entry))
       assert.same({ expires, expires }, { entry.expires_at, read.expires_at })
     end
   end)
@@ -125,9 +144,9 @@ describe("an entry", function()
 
   it("is served as stale for a moment after the service has failed", function()
     local entry = codec:of(decision("block", { reason("block", "m") }), NOW - 3600)
-    local read, its_decision = decoded(entries.encode(codec:stale(entry, NOW)))
+    local read, its_decision = decoded(text_of(codec:stale(entry, NOW)))
     assert.same({ true, entries.STALE, NOW + 1 }, { its_decision.stale, read.kind, read.expires_at })
-    local sooner = decoded(entries.encode(codec:stale(entry, NOW - 0.5)))
+    local sooner = decoded(text_of(codec:stale(entry, NOW - 0.5)))
     assert.same({ NOW - 3600, NOW + 0.5 }, { sooner.at, sooner.expires_at })
     assert.equal(NOW + 3600, codec:stale(entry, NOW + 3599.5).expires_at)
   end)
@@ -155,8 +174,9 @@ describe("an entry", function()
     end
     for _, other in ipairs {
       text .. "x",
-      "5" .. text:sub(2),
-      "6x" .. text:sub(3),
+      "6" .. text:sub(2),
+      "7x" .. text:sub(3),
+      text:sub(1, 2) .. ("x"):rep(12) .. text:sub(-32),
       text:sub(1, -33) .. ("x"):rep(16) .. text:sub(-16),
       text:sub(1, -17) .. ("x"):rep(16),
       text:sub(1, -33) .. ("%16s"):format "nan" .. text:sub(-16),
@@ -168,14 +188,16 @@ describe("an entry", function()
 
   it("is not read if it comes from the future", function()
     local one = decision("block", { reason("block", "bad") })
-    assert.is_table(decoded(entries.encode(codec:of(one, NOW + 1))))
-    assert.is_nil(decoded(entries.encode(codec:of(one, NOW + 1.001))))
+    assert.is_table(decoded(text_of(codec:of(one, NOW + 1))))
+    assert.is_nil(decoded(text_of(codec:of(one, NOW + 1.001))))
   end)
 
   it("is not read if action and reasons contradict each other", function()
     local text = encoded(decision("block", { reason("block", "bad") }))
     local function with(json)
-      return decoded(text:sub(1, 2) .. json .. text:sub(-32))
+      local id = digest.sha256(json):sub(1, 12)
+      dict:set(dict.verdicts .. id, 1, json)
+      return decoded(text:sub(1, 2) .. id .. text:sub(-32))
     end
     assert.is_table(with '{"action":"allow","reasons":[{"action":"allow","message":"x"}]}')
     for _, json in ipairs {
@@ -213,11 +235,34 @@ describe("an entry", function()
     end
   end)
 
+  it("is not read if the dict has lost its verdict, or has another one in its place", function()
+    local text = encoded(decision("block", { reason("block", "bad") }))
+    local other = '{"action":"allow","reasons":[{"action":"allow","message":"x"}]}'
+    local place = dict.verdicts .. text:sub(3, 14)
+    local own = dict:get(place)
+    for _, json in ipairs { other, own .. " ", own:sub(1, -2), own:gsub("bad", "bat"), "", 5, true } do
+      dict:set(place, 1, json)
+      assert.is_nil(decoded(text), json)
+    end
+    dict:set(place, 1, own)
+    assert.is_table(decoded(text))
+    dict:set(place, 1, nil)
+    assert.is_nil(decoded(text))
+  end)
+
+  it("is written with its verdict again after a second, because a full dict may have dropped it", function()
+    local entry = codec:of(decision("block", { reason("block", "bad") }), NOW)
+    local text = text_of(entry)
+    dict:set(dict.verdicts .. text:sub(3, 14), 1, nil)
+    assert.is_nil(decoded(text_of(entry, NOW + 0.999)))
+    assert.is_table(decoded(text_of(entry, NOW + 1)))
+  end)
+
   it("is read right, however many different ones there are, and however long", function()
     for index = 1, 1500 do
       local message = index .. (" "):rep(index % 3 * 3000)
-      local text = encoded(decision("block", { reason("block", message) }))
-      assert.equal(message, codec:decode(text, NOW).verdict.reasons[1].message)
+      encoded(decision("block", { reason("block", message) }))
+      assert.equal(message, codec:load(KEY, NOW).verdict.reasons[1].message)
     end
   end)
 
@@ -226,10 +271,10 @@ describe("an entry", function()
     collectgarbage()
     local before = collectgarbage "count"
     for index = 1, 4000 do
-      encoded(decision("block", { reason("block", "reason " .. index) }))
+      codec:of(decision("block", { reason("block", "reason " .. index) }), NOW)
     end
     for index = 1, 400 do
-      encoded(decision("block", { reason("block", index .. (" "):rep(20000)) }))
+      codec:of(decision("block", { reason("block", index .. (" "):rep(20000)) }), NOW)
     end
     collectgarbage()
     collectgarbage()
