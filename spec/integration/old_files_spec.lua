@@ -354,7 +354,7 @@ describe("a store of version 0.9.0", function()
     local third = { network = "eth", hash = "0x3", direction = "in", customId = "third" }
     assert.equal("7", client.kyt:submit(third):await().maxScore)
     assert.equal("8", client.kyt:submit_custom_score({ hash = "0x6" }):await().maxScore)
-    for hash, kind in pairs { ["0x4"] = "api", ["0x5"] = "cancelled" } do
+    for hash, kind in pairs { ["0x4"] = "api", ["0x5"] = "timeout" } do
       local transaction, err = client.kyt:submit { network = "eth", hash = hash, direction = "in" }
       assert.is_nil(transaction)
       assert.equal(kind, err.kind)

@@ -257,11 +257,12 @@ local function kept_transaction(state, entry)
   if content.state == "finished" then
     result, err = result_of(state, submission, content.result)
   elseif content.state ~= "submitted" or not submission.requestId then
-    local message = "%s may have been submitted: another program or task submits it, or ended meanwhile"
+    local message =
+      "%s may have been submitted, and no answer is known: another program or task submits it, or was interrupted"
     local name = submission.customId or submission.hash
     local subject = "the transaction" .. (name and " " .. state.hide_key(text.show(name)) or "")
-    local ticket = ticket_before(state, submission)
-    err = errors.new("cancelled", message:format(subject), { uncertain = true, sent = true, ticket = ticket })
+    local facts = { uncertain = true, sent = true, retryable = false, ticket = ticket_before(state, submission) }
+    err = errors.new("timeout", message:format(subject), facts)
   end
   if err then
     err.submission = tables.pick(submission, { "kind", "customId", "hash", "network" })
