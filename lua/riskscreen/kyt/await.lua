@@ -222,12 +222,23 @@ local function wait(self, deadline, options, told)
   end
 end
 
+-- What is known of a result that did not come: the failure of the latest poll, or how far the transaction is.
+local function progress_of(self)
+  local last = self.last and submissions.known(self.last.status)
+  if self.err then
+    return "; the latest failure: " .. tostring(self.err):gsub("^riskscreen: ", "")
+  elseif self.last then
+    return "; its status is " .. (last and tostring(last) or "missing, so it is pending")
+  end
+  return self.polls > 0 and "; no poll was answered in time" or ""
+end
+
 local function timed_out(self, seconds, started)
-  local status = self.last and submissions.known(self.last.status)
-  local message = ("there is no result of %s after %g s%s"):format(
+  local message = ("there is no result of %s after %g s%s%s"):format(
     name_of(self),
     seconds,
-    status and (", its status is " .. tostring(status)) or ""
+    self.fetch and " and " .. text.count(self.polls, "poll") or "",
+    progress_of(self)
   )
   return errors.new("timeout", message, {
     attempts = self.polls,
