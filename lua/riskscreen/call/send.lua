@@ -75,8 +75,9 @@ function M.unsent(call, err, has_failed)
   return nil, err
 end
 
--- Calls the operator's functions before a request; they may wait, or close the client. Returns the key, and the time
--- and the seconds for the request; or nil and an error.
+-- Calls the operator's functions before a request; they may wait, or close the client. Returns the key, the time and
+-- the seconds for the request, and the context with this key: other calls take theirs while a hook waits. Or nil and an
+-- error.
 local function prepare(call, at, timeout, hedged, fresh)
   local state, started = call.route.state, at
   local given = state.settings.access_key
@@ -84,6 +85,7 @@ local function prepare(call, at, timeout, hedged, fresh)
   if not key then
     return nil, err
   end
+  local context = state.context
   at = given ~= key and state.runtime.now() or at
   if state.hooks.request then
     states.tell(call, "request", {
@@ -102,7 +104,7 @@ local function prepare(call, at, timeout, hedged, fresh)
     local message = "no time was left for the request, after the rate limit and the functions access_key and on.request"
     return nil, errors.new("timeout", message, { sent = false, phase = "queue" })
   end
-  return key, at, timeout
+  return key, at, timeout, context
 end
 
 ---Whether a further request of a call may be sent at once. It takes a token of the rate limit.
@@ -145,9 +147,10 @@ end
 function M.send(call, at, timeout, hedged, fresh)
   local request, route = call.request, call.route
   local state = route.state
-  local key, hooks, stats, transport = state.settings.access_key, state.hooks, state.stats, state.transport
+  local key, context = state.settings.access_key, state.context
+  local hooks, stats, transport = state.hooks, state.stats, state.transport
   if key ~= state.redacted_key or hooks.request or not transport or timeout < SHORTEST_ATTEMPT then
-    key, at, timeout = prepare(call, at, timeout, hedged, fresh)
+    key, at, timeout, context = prepare(call, at, timeout, hedged, fresh)
     if not key then
       return M.unsent(call, at)
     end
@@ -157,7 +160,6 @@ function M.send(call, at, timeout, hedged, fresh)
   if request.body then
     stats:count("bytes_sent", #request.body)
   end
-  local context = state.context -- with this request's key, also after those of many others
   local connect_timeout = timeout < request.connect_timeout and timeout or request.connect_timeout
   local reply, failure = transport(request, key, timeout, connect_timeout, fresh, request.body_only, call.target)
   local answered = state.runtime.now()

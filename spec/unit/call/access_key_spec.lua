@@ -187,12 +187,17 @@ describe("the errors of calls with a new key for each request", function()
       return nil, { kind = "network", message = "no way for " .. key, sent = true }
     end,
   } do
-    it("do not have their own key from " .. what .. ", after those of many others", function()
+    local function expect_no_key(hook_waits)
       local time, count, messages = virtual_time.new(), 0, {}
       local client = riskscreen.new {
         runtime = time,
         retry = false,
         breaker = false,
+        on = {
+          request = hook_waits and function()
+            time.sleep(1)
+          end,
+        },
         access_key = function()
           count = count + 1
           return ("the-key-number-%04d"):format(count)
@@ -215,6 +220,14 @@ describe("the errors of calls with a new key for each request", function()
         assert.matches("[redacted]", message, 1, true)
         assert.is_nil(message:find("number", 1, true))
       end
+    end
+
+    it("do not have their own key from " .. what .. ", after those of many others", function()
+      expect_no_key()
+    end)
+
+    it("do not have it from " .. what .. " either where others take theirs while a hook waits", function()
+      expect_no_key(true)
     end)
   end
 end)
