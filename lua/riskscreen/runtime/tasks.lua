@@ -528,7 +528,8 @@ return function(runtime)
   end
 
   ---Turns of tasks: each call of the returned function waits until no other one is under way. A task that is stopped
-  ---gives up its turn.
+  ---gives up its turn. Where both calls block, the one under way is below on the same stack, and cannot go on before this
+  ---one returns: then this one does not wait.
   ---@return fun(fn: (fun(...): any), ...): any the results of `fn`; its failure is raised
   function M.turns()
     local ended, holder = M.signal(), nil
@@ -538,10 +539,14 @@ return function(runtime)
       return M.raise_failure(...)
     end
     return function(fn, ...)
+      local blocks = M.blocks()
       while holder do
+        if blocks and holder.blocks then
+          return fn(...)
+        end
         ended:wait()
       end
-      local turn = {}
+      local turn = { blocks = blocks }
       function turn.abandon()
         holder = holder ~= turn and holder or nil
         ended:notify()

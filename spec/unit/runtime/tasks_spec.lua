@@ -506,6 +506,26 @@ describe("turns", function()
     assert.same({ 1, 4 }, { most, count })
   end)
 
+  it("are not waited for where the call under way could not go on meanwhile", function()
+    local in_turn, count = tasks.turns(), 0
+    local function call()
+      sleep(0.001)
+      count = count + 1
+    end
+    local function blocking()
+      coroutine.wrap(function()
+        in_turn(call)
+      end)()
+    end
+    gather { blocking, blocking, function()
+      in_turn(call)
+    end }
+    local task = spawn(blocking)
+    blocking()
+    task:await()
+    assert.equal(5, count)
+  end)
+
   it("go on after a call that failed, and after a task that was cancelled in its turn", function()
     local in_turn = tasks.turns()
     local ok, failure = pcall(in_turn, error, "it fails", 0)
