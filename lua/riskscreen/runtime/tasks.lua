@@ -20,8 +20,8 @@ end
 ---@field start fun(task: riskscreen.Task, body: fun(...), ...) runs the body soon, and calls `ended` at its end
 ---@field suspend fun(task: riskscreen.Task) returns after `wake`; called by the running task
 ---@field wake fun(task: riskscreen.Task) wakes a suspended task and clears its `interrupt`
----@field block_until fun(done: fun(): boolean, timeout?: number, waiters?: table<fun(), true>) waits outside of tasks;
----the functions in `waiters` are called when `done` may have changed
+---@field block_until fun(done: fun(): boolean, timeout?: number, waiters?: table<fun(), true>, needs_no_task?: boolean)
+---waits outside of tasks; the functions in `waiters` are called when `done` may have changed
 ---@field timer fun(seconds: number, callback: fun()): { cancel: fun(self) } of the running task, which suspends next
 ---@field refusal? fun(): string|nil why nothing can wait at this point of the program
 ---@field guard? fun(thing: { abandon: fun(self) }): any calls `abandon` when the stack of the caller is gone
@@ -175,10 +175,10 @@ return function(runtime)
 
   -- Suspends the running task until its function in `waiters` is called or the time is up. Outside of tasks it blocks
   -- until `done` returns true or the time is up.
-  local function wait_for(waiters, done, timeout)
+  local function wait_for(waiters, done, timeout, needs_no_task)
     local me = yielding()
     if not me then
-      runtime.block_until(done, timeout, waiters)
+      runtime.block_until(done, timeout, waiters, needs_no_task)
       return
     elseif runtime.notice_fork and runtime.notice_fork() and done() then
       return
@@ -469,8 +469,9 @@ return function(runtime)
   end
 
   ---A signal: tasks wait for its next notice.
+  ---@param needs_no_task? boolean no task gives the notice, so that a wait that blocks need not resume any
   ---@return { wait: fun(self, timeout?: number), notify: fun(self) }
-  function M.signal()
+  function M.signal(needs_no_task)
     local waiters, notices = {}, 0
     return {
       ---Waits for the next notice, or until the time is up.
@@ -478,7 +479,7 @@ return function(runtime)
         local before = notices
         wait_for(waiters, function()
           return notices ~= before
-        end, timeout)
+        end, timeout, needs_no_task)
       end,
       ---Ends all waits that are under way.
       notify = function()
@@ -528,8 +529,8 @@ return function(runtime)
   end
 
   ---Turns of tasks: each call of the returned function waits until no other one is under way. A task that is stopped
-  ---gives up its turn. Where both calls block, the one under way is below on the same stack, and cannot go on before this
-  ---one returns: then this one does not wait.
+  ---gives up its turn. Where both calls block, the one under way is below on the same stack, and cannot go on before
+  ---this one returns: then this one does not wait.
   ---@return fun(fn: (fun(...): any), ...): any the results of `fn`; its failure is raised
   function M.turns()
     local ended, holder = M.signal(), nil

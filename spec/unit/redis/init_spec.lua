@@ -141,6 +141,22 @@ describe_if("a client of Redis", function()
     small:close()
   end)
 
+  it("serves many tasks also where their calls block, in coroutines of the program", function()
+    local bodies = {}
+    for index = 1, 100 do
+      bodies[index] = coroutine.wrap(function()
+        for count = 1, 2 do
+          assert(client:call("SET", "key" .. index, count))
+        end
+        return client:call("GET", "key" .. index)
+      end)
+    end
+    for _, value in ipairs(riskscreen.gather(bodies)) do
+      assert.equal("2", value)
+    end
+    assert.equal("100", tostring(client:call "DBSIZE"))
+  end)
+
   it("lets other tasks go on while one waits in Redis", function()
     local order = {}
     riskscreen.run(function()

@@ -517,9 +517,13 @@ describe("turns", function()
         in_turn(call)
       end)()
     end
-    gather { blocking, blocking, function()
-      in_turn(call)
-    end }
+    gather {
+      blocking,
+      blocking,
+      function()
+        in_turn(call)
+      end,
+    }
     local task = spawn(blocking)
     blocking()
     task:await()

@@ -125,7 +125,7 @@ function Connection:pipeline(commands, timeout)
   if self.failure then
     return nil, failed(self.failure.kind, self.failure.message, false)
   end
-  local exchange = { count = #commands, replies = {}, signal = tasks.signal() }
+  local exchange = { count = #commands, replies = {}, signal = tasks.signal(true) }
   local queued, begins = pcall(self.core.send, self.core, table.concat(redis_commands.pieces(commands)), #commands)
   if not queued then
     return nil, failed("network", tostring(begins), false)
@@ -183,8 +183,10 @@ function Transport:connect(address)
   if not raw then
     return nil, failed(kind, message, false)
   end
-  local connection =
-    setmetatable({ core = raw, exchanges = {}, first = 1, last = 0, replied = 0, changed = tasks.signal() }, Connection)
+  local connection = setmetatable(
+    { core = raw, exchanges = {}, first = 1, last = 0, replied = 0, changed = tasks.signal(true) },
+    Connection
+  )
   watch(connection)
   local hold = tasks.hold(connection)
   wait_until_open(connection, settings.connect_timeout)

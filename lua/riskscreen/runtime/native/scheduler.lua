@@ -13,7 +13,7 @@ local RECEIVING = 0.5 -- share of a step's budget in which the core sends and re
 local LONGEST = 0.25 -- share of a step's budget that is kept for the longest recent task at most
 local FADING = 0.98 -- by each task, the longest one counts less
 local TOLERANCE = 1e-6 -- seconds; a sum of times is not exact
-local MAX_NESTING = 60 -- steps within steps; Lua's C stack holds some 200 levels
+local MAX_NESTING = 30 -- steps within steps; each takes five of the 200 levels of Lua's C stack
 local PLACES = 2 ^ 24 -- the number of an operation modulo this is a small one, which a later operation gets again
 
 -- PUC Lua 5.1 makes no coroutine of a C function. It cannot yield across one, such as pcall, nor inside the iterator of
@@ -332,8 +332,8 @@ local function block(done, subject, resuming)
   end
 end
 
-function runtime.block_until(done, timeout)
-  if nesting >= MAX_NESTING then
+function runtime.block_until(done, timeout, _, needs_no_task)
+  if nesting >= MAX_NESTING and not needs_no_task then
     error("too many tasks wait inside each other, in coroutines or iterators that cannot yield", 0)
   end
   local expired = false
@@ -342,7 +342,7 @@ function runtime.block_until(done, timeout)
   end)
   local ok, failure = pcall(block, function()
     return expired or done()
-  end, nil, true)
+  end, nil, not needs_no_task)
   if timer then
     timer:cancel()
   end

@@ -209,6 +209,20 @@ describe("a call in a task", function()
   end)
 end)
 
+it("the wait of a task in a coroutine of its own raises an error before the stack overflows", function()
+  local messages = {}
+  run(function()
+    for _ = 1, 50 do
+      spawn(function()
+        local ok, message = pcall(coroutine.wrap(sleep), 0.001)
+        messages[ok or message] = true
+      end)
+    end
+  end)
+  local wanted = "too many tasks wait inside each other, in coroutines or iterators that cannot yield"
+  assert.same({ [true] = true, [wanted] = true }, messages)
+end)
+
 describe("ten thousand tasks", function()
   local count = 10000
 
