@@ -47,8 +47,7 @@ local function await_turn(call)
   local route = call.route
   local state = route.state
   if state.limiter then
-    local all = state.settings.rate_limit.cost
-    call.cost = route.operation and costs.of(all, route.operation, call.parameters) or 1
+    call.cost = route.operation and costs.of(state.settings.rate_limit.cost, route.operation, call.parameters) or 1
     -- Do not queue while the circuit is open.
     local refused = state.breaker and state.breaker:refuses()
     if refused then

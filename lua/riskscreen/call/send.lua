@@ -80,13 +80,15 @@ end
 -- error.
 local function prepare(call, at, timeout, hedged, fresh)
   local state, started = call.route.state, at
-  local given = state.settings.access_key
   local key, err = access_key.of(state)
   if not key then
+    if call.abandoned then
+      state.runtime.sleep(0) -- raises: the task was stopped while the function waited
+    end
     return nil, err
   end
   local context = state.context
-  at = given ~= key and state.runtime.now() or at
+  at = state.settings.access_key ~= key and state.runtime.now() or at
   if state.hooks.request then
     states.tell(call, "request", {
       attempt = call.attempt or 1,

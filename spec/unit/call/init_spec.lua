@@ -1,4 +1,5 @@
 local plans = require "spec.support.service_plan"
+local riskscreen = require "riskscreen"
 local tables = require "riskscreen.util.tables"
 
 local answer, status, failure, new = plans.answer, plans.status, plans.failure, plans.new
@@ -731,6 +732,26 @@ describe("a task that is cancelled", function()
     local stats = scene.client:stats()
     assert.same({ 2, 0, 1, 1, 0 }, { stats.calls, stats.succeeded, stats.failed, stats.cancelled, stats.in_flight })
     assert.equal(1, stats.statuses[200])
+  end)
+
+  it("while the function access_key waits ends its task", function()
+    local client = riskscreen.new {
+      access_key = function()
+        riskscreen.sleep(0.05)
+        return "a-key-of-a-function"
+      end,
+      transport = function()
+        riskscreen.sleep(0)
+      end,
+    }
+    riskscreen.run(function()
+      local task = riskscreen.spawn(client.kya.risk, client.kya, { address = ("0x%040x"):format(1), network = "eth" })
+      riskscreen.sleep(0.01)
+      task:cancel()
+      assert.equal("cancelled", select(2, task:await()).kind)
+    end)
+    local stats = client:stats()
+    assert.same({ 1, 1, 0 }, { stats.calls, stats.cancelled, stats.in_flight })
   end)
 
   it("before it has begun leaves nothing behind", function()

@@ -107,7 +107,6 @@ end
 ---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
 ---and tasks go on meanwhile. The arguments after the request are those that differ between the requests of a call: they
 ---need no table of their own. A 200 makes its headers and times when they are read; with `body_only` it has none.
-
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
 ---body_only?: boolean, target?: string): riskscreen.Reply|nil, table|nil
