@@ -112,31 +112,21 @@ local function add_subjects(list, address, network, problem)
   end
 end
 
-local function read_source(source, name)
-  local value, problem, misuse = sources.read(source, name)
-  if misuse then
-    error(misuse, 0)
-  end
-  return value, problem
-end
-
 -- Reads the sources that stand in a call.
 local function read_call(location, request)
-  local address, network, problem = request.address, request.network, nil
+  local address, network = request.address, request.network
+  local problem
   if address == nil then
     problem = "the call names no address (is its value nil?): only gate:location { … } keeps the gate's own"
-  elseif type(address) ~= "string" then
-    address, problem = read_source(address, "address")
+  else
+    address, problem = sources.read(address, "address")
   end
   if network == nil then
     network = location.network
   end
-  if type(network) ~= "string" then
-    local network_problem
-    network, network_problem = read_source(network, "network")
-    problem = problem or network_problem
-  end
-  return address, network, problem
+  local network_problem
+  network, network_problem = sources.read(network, "network")
+  return address, network, problem or network_problem
 end
 
 ---Reads the subject of the request, or several subjects as a list.

@@ -248,26 +248,26 @@ local function reader_of(source)
   return reader, message
 end
 
----Reads a source that stands in a call. nil means that the caller did not find the value in the request.
+---Reads a source that stands in a call; raises if there can be no such source. nil means that the caller did not find
+---the value in the request.
 ---@param source riskscreen.nginx.Source|nil
 ---@param name string "address" or "network"
 ---@return string|string[]|nil value
 ---@return string|nil problem with the request
----@return string|nil message the reason why the source is refused
 function M.read(source, name)
   if type(source) == "string" then
     return source
   elseif source == nil then
     return missing("the " .. name)
-  elseif type(source) ~= "function" and type(source) ~= "table" then
-    return nil, nil, ("%s %s (got %s)"):format(name, WANTED, text.kind(source))
   end
   local reader, message = source, nil
   if type(source) == "table" then
     reader, message = reader_of(source)
+  elseif type(source) ~= "function" then
+    reader, message = M.compile(source)
   end
   if not reader then
-    return nil, nil, name .. " " .. message
+    error(name .. " " .. message, 0)
   end
   local value, problem = reader()
   return value, problem

@@ -1,17 +1,9 @@
 -- Answers the delivery that nginx is serving with a handler's reply.
+local files = require "riskscreen.util.files"
+
 local ngx = _G.ngx
 
 local M = {}
-
-local function read_file(name, limit)
-  local file, message = io.open(name, "rb")
-  if not file then
-    return nil, message
-  end
-  local content = file:read(limit)
-  file:close()
-  return content or ""
-end
 
 ---The body, which nginx may have put into a file. A longer body is cut at the limit.
 ---@param limit integer bytes
@@ -25,7 +17,7 @@ function M.read_body(limit)
   local body = ngx.req.get_body_data()
   local name = not body and ngx.req.get_body_file()
   if name then
-    return read_file(name, limit)
+    return files.read(name, limit)
   end
   return body or ""
 end

@@ -1,4 +1,5 @@
 -- The peer of a client's connections, from the client's options. Options that cosockets cannot follow are refused.
+local files = require "riskscreen.util.files"
 
 local DEFAULT_PORTS = { http = 80, https = 443 }
 local MAX_WAITING = 100000 -- requests that wait for a connection
@@ -47,13 +48,8 @@ local function problem_of(settings)
 end
 
 local function read(option, path)
-  local file, message = io.open(path, "rb")
-  if not file then
-    return nil, ("%s cannot be read: %s"):format(option, message)
-  end
-  local content = file:read "*a"
-  file:close()
-  return content
+  local content, message = files.read(path)
+  return content, message and ("%s cannot be read: %s"):format(option, message)
 end
 
 local function is_address(host)

@@ -11,10 +11,19 @@ local MAX_SIZE_LINE = 4096 -- bytes of the line before a chunk
 
 local M = {}
 
--- Receives bytes where the answer must not end.
-local function more(connection, most)
+---@class riskscreen.cosocket.Reader
+---@field connection riskscreen.cosocket.Connection
+---@field text string received bytes
+---@field at integer the first one that was not read
+---@field is_over? boolean the connection has ended
+
+-- Receives bytes behind those that were not read yet, where the answer must not end.
+local function more(reader, most)
+  local connection = reader.connection
   local bytes, failure = connection:receive(most)
-  if failure == "closed" then
+  if bytes then
+    reader.text, reader.at = sub(reader.text, reader.at) .. bytes, 1
+  elseif failure == "closed" then
     local early = connection.phase == "body" and "incomplete answer from"
     return connection:lose("the connection was closed", early or "no answer before the connection was closed by")
   end
@@ -43,13 +52,15 @@ local function body_too_large(connection, limit)
   return too_large(connection, "max_response_size", limit)
 end
 
--- The head of the final answer, and the bytes after it. It asks for as many bytes as the last head of the peer had.
--- Then a known head is one string, and the body another. LuaJIT hashes a long string by few of its bytes. A head
--- together with its body would collide with the last ones (`./dev bench nginx`).
-local function read_head(connection, parse)
-  local peer, seen = connection.peer, 0
-  local text, failure = more(connection, peer.head_size)
-  while text do
+-- The head of the final answer. It asks for as many bytes as the last head of the peer had. Then a known head is one
+-- string, and the body another. LuaJIT hashes a long string by few of its bytes. A head together with its body would
+-- collide with the last ones (`./dev bench nginx`).
+local function read_head(reader, parse)
+  local connection, seen = reader.connection, 0
+  local peer = connection.peer
+  local received, failure = more(reader, peer.head_size)
+  while received do
+    local text = reader.text
     local _, last = find(text, "\r\n\r\n", 1, true)
     if seen + (last or #text) > MAX_HEADERS then
       return too_large(connection, "the limit of its headers", MAX_HEADERS)
@@ -58,32 +69,21 @@ local function read_head(connection, parse)
       local head, wrong = parse(text, last)
       if not head then
         return connection:refuse("malformed answer (" .. wrong .. ")")
-      elseif head.status >= 200 then
-        peer.head_size = last
-        return head, sub(text, last + 1)
       elseif head.status == 101 then
         return connection:refuse "malformed answer (an upgrade that nobody asked for)"
       end
-      text = sub(text, last + 1)
+      reader.text = sub(text, last + 1)
+      if head.status >= 200 then
+        peer.head_size = last
+        return head
+      end
     elseif #text > 4 and sub(text, 1, 5) ~= "HTTP/" or find(text, "\n\n", 1, true) then
       return connection:refuse "malformed answer"
     else
-      local bytes
-      bytes, failure = more(connection)
-      text = bytes and text .. bytes
+      received, failure = more(reader)
     end
   end
   return nil, failure
-end
-
----@class riskscreen.cosocket.Reader
----@field connection riskscreen.cosocket.Connection
----@field text string received bytes
----@field at integer the first one that was not read
-
--- Whether everything that was received has been read.
-local function is_empty(reader)
-  return reader.at > #reader.text
 end
 
 -- Reads bytes of the body into its pieces.
@@ -92,11 +92,11 @@ local function read_bytes(reader, count, pieces)
     local piece = sub(reader.text, reader.at)
     add(pieces, piece)
     count = count - #piece
-    local text, failure = more(reader.connection)
-    if not text then
+    reader.at = #reader.text + 1
+    local received, failure = more(reader)
+    if not received then
       return nil, failure
     end
-    reader.text, reader.at = text, 1
   end
   add(pieces, sub(reader.text, reader.at, reader.at + count - 1))
   reader.at = reader.at + count
@@ -111,11 +111,10 @@ local function read_line(reader, limit)
     if #reader.text - reader.at >= limit then
       return connection:refuse "bad chunked encoding"
     end
-    local bytes, failure = more(connection)
-    if not bytes then
+    local received, failure = more(reader)
+    if not received then
       return nil, failure
     end
-    reader.text, reader.at = sub(reader.text, reader.at) .. bytes, 1
     first = find(reader.text, "\r\n", 1, true)
   end
   local line = sub(reader.text, reader.at, first - 1)
@@ -126,42 +125,31 @@ local function read_line(reader, limit)
   return line
 end
 
--- The body of an announced length, and whether nothing came after it.
-local function read_length(connection, rest, length, limit)
+-- The body of an announced length.
+local function read_length(reader, length, limit)
   if length > limit then
-    return body_too_large(connection, limit)
-  elseif rest == "" and length > 0 then
-    local failure
-    rest, failure = more(connection, length)
-    if not rest then
-      return nil, failure
-    end
+    return body_too_large(reader.connection, limit)
   end
-  if #rest == length then
-    return rest, true -- as nearly always
-  end
-  local reader, pieces = { connection = connection, text = rest, at = 1 }, {}
+  local pieces = {}
   local done, failure = read_bytes(reader, length, pieces)
-  if not done then
-    return nil, failure
-  end
-  return concat(pieces), is_empty(reader)
+  return done and concat(pieces), failure
 end
 
 -- The body up to the end of the connection.
-local function read_to_end(connection, rest, limit)
-  local pieces, size = { rest }, #rest
+local function read_to_end(reader, limit)
+  local pieces, size = { reader.text }, #reader.text
   while size <= limit do
-    local bytes, failure = connection:receive()
+    local bytes, failure = reader.connection:receive()
     if failure == "closed" then
-      return concat(pieces), false
+      reader.is_over = true
+      return concat(pieces)
     elseif not bytes then
       return nil, failure
     end
     add(pieces, bytes)
     size = size + #bytes
   end
-  return body_too_large(connection, limit)
+  return body_too_large(reader.connection, limit)
 end
 
 -- The length of the next chunk.
@@ -189,9 +177,9 @@ local function skip_trailers(reader)
   end
 end
 
--- The body of a chunked answer, and whether nothing came after it.
-local function read_chunks(connection, text, limit)
-  local reader, pieces, size = { connection = connection, text = text, at = 1 }, {}, 0
+-- The body of a chunked answer.
+local function read_chunks(reader, limit)
+  local pieces, size = {}, 0
   while true do
     local length, failure = read_size(reader)
     if not length then
@@ -199,14 +187,10 @@ local function read_chunks(connection, text, limit)
     end
     size = size + length
     if size > limit then
-      return body_too_large(connection, limit)
-    end
-    if length == 0 then
+      return body_too_large(reader.connection, limit)
+    elseif length == 0 then
       local line, wrong = skip_trailers(reader)
-      if not line then
-        return nil, wrong
-      end
-      return concat(pieces), is_empty(reader)
+      return line and concat(pieces), wrong
     end
     local behind, wrong = read_bytes(reader, length, pieces)
     if behind then
@@ -215,24 +199,23 @@ local function read_chunks(connection, text, limit)
     if not behind then
       return nil, wrong
     elseif behind ~= "" then
-      return connection:refuse "bad chunked encoding"
+      return reader.connection:refuse "bad chunked encoding"
     end
   end
 end
 
--- The body, and whether nothing came after it.
-local function read_body(connection, head, rest, limit, method)
+local function read_body(reader, head, limit, method)
   local status, encoding = head.status, head.headers["content-encoding"]
   if status == 204 or status == 304 or method == "HEAD" then
-    return "", rest == ""
+    return ""
   elseif encoding and encoding:lower() ~= "identity" then
-    return connection:refuse "a compressed answer, which nobody asked for,"
+    return reader.connection:refuse "a compressed answer, which nobody asked for,"
   elseif head.chunked then
-    return read_chunks(connection, rest, limit)
+    return read_chunks(reader, limit)
   elseif head.length then
-    return read_length(connection, rest, head.length, limit)
+    return read_length(reader, head.length, limit)
   end
-  return read_to_end(connection, rest, limit)
+  return read_to_end(reader, limit)
 end
 
 ---Reads the answer; the connection is then ended, or kept where it may be used again.
@@ -244,14 +227,15 @@ end
 ---@return string|nil body
 ---@return table|nil failure
 function M.read(connection, parse, limit, method)
-  local head, rest = read_head(connection, parse)
-  if not head then
-    return nil, nil, rest
+  local reader = { connection = connection, text = "", at = 1 }
+  local head, failure = read_head(reader, parse)
+  local body
+  if head then
+    body, failure = read_body(reader, head, limit, method)
   end
-  local body, clean = read_body(connection, head, rest, limit, method)
   if not body then
-    return nil, nil, clean
-  elseif clean and head.persistent then
+    return nil, nil, failure
+  elseif head.persistent and not reader.is_over and reader.at > #reader.text then
     connection:keep(head.idle)
   else
     connection:close()
