@@ -1,17 +1,13 @@
--- The account's lists in Redis: one machine fetches them, and the others take its pages from there. Each page is sealed
--- with the number of its run, so that no page of another run can take its place.
+-- The account's lists in Redis: one machine fetches them, and the others take its pages from there. All pages are one
+-- sealed text, so that no page of another fetch can take the place of one.
 local clock = require "riskscreen.nginx.fleet.clock"
-local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local redis = require "riskscreen.redis"
 local seals = require "riskscreen.nginx.fleet.seal"
 local time = require "riskscreen.util.time"
 
-local VERSION = "1"
-local HEAD = VERSION .. " %.3f %d" -- time of the fetch, number of pages
-local HEAD_PATTERN = "^1 (%d+%.%d+) (%d+)$"
-local MAX_PAGES = 100000
-local BATCH = 50 -- pages that are read or written at once
+-- Version of this format, time of the fetch, and pages, each a line of JSON.
+local TEXT, PATTERN = "2 %.3f\n%s", "^2 (%d+%.%d+)\n(.*)$"
 
 local is_list = { blacklist = true, whitelist = true }
 
@@ -29,38 +25,17 @@ local is_list = { blacklist = true, whitelist = true }
 local SharedLists = {}
 SharedLists.__index = SharedLists
 
-local function page_key(self, at, number)
-  return ("%s:%.3f:%d"):format(self.key, at, number)
-end
-
--- Runs commands a few at a time. Returns nil if one fails.
-local function run(client, commands)
-  local all = {}
-  for first = 1, #commands, BATCH do
-    local batch = {}
-    for index = first, math.min(first + BATCH - 1, #commands) do
-      batch[#batch + 1] = commands[index]
-    end
-    local replies = client:pipeline(batch)
-    for _, reply in ipairs(replies or {}) do
-      if errors.is(reply) then
-        return nil
-      end
-      all[#all + 1] = reply
-    end
-    if not replies then
+-- The pages of a text; nil where one is none.
+local function pages_in(text)
+  local pages = {}
+  for line in text:gmatch "[^\n]+" do
+    local page = json.decode(line)
+    if type(page) ~= "table" or not is_list[page.list] or type(page.items) ~= "table" then
       return nil
     end
+    pages[#pages + 1] = page
   end
-  return all
-end
-
-local function read_page(self, key, sealed)
-  local text = type(sealed) == "string" and self.seal:open(key, sealed)
-  local page = text and json.decode(text)
-  if type(page) == "table" and is_list[page.list] and type(page.items) == "table" then
-    return page
-  end
+  return pages
 end
 
 ---The pages that another machine has fetched lately.
@@ -70,26 +45,16 @@ end
 function SharedLists:read(max_age)
   local offset = clock.offset(self.client, self.now, self.skew)
   local sealed = self.client:call("GET", self.key)
-  local head = type(sealed) == "string" and self.seal:open(self.key, sealed)
-  local at, count = (head or ""):match(HEAD_PATTERN)
-  at, count = tonumber(at), tonumber(count)
+  local text = type(sealed) == "string" and self.seal:open(self.key, sealed)
+  local at, content = (text or ""):match(PATTERN)
+  at = tonumber(at)
   local now = offset and self.now() + offset
-  if not now or not at or count > MAX_PAGES or not time.age(at, now, self.skew) or now >= at - self.skew + max_age then
+  if not now or not at or not time.age(at, now, self.skew) or now >= at - self.skew + max_age then
     return nil, 0
   end
-  local commands, pages = {}, {}
-  for number = 1, count do
-    commands[number] = { "GET", page_key(self, at, number) }
-  end
-  local replies = run(self.client, commands)
-  for number = 1, replies and count or 0 do
-    pages[number] = read_page(self, commands[number][2], replies[number])
-    if not pages[number] then
-      return nil, 0
-    end
-  end
-  self.refused_at = nil
-  return replies and pages, at - offset - self.skew
+  local pages = pages_in(content)
+  self.refused_at = not pages and self.refused_at or nil
+  return pages, at - offset - self.skew
 end
 
 ---Takes the lease of all machines. Its end is by the date of Redis, which may be set back, and others may write to
@@ -106,23 +71,18 @@ function SharedLists:end_lease()
   self.client:call("EVAL", redis.RELEASE, 1, self.key .. ":lease", self.holder)
 end
 
----Writes the pages of a fetch. The head comes last, so that it never names pages that are not there yet.
+---Writes the pages of a fetch.
 ---@param pages riskscreen.nginx.ListPage[]
 ---@param asked_at number seconds of the fetch
 ---@param seconds number that they are kept
 function SharedLists:write(pages, asked_at, seconds)
-  local commands, milliseconds = {}, math.ceil(seconds * 1000)
-  local offset = clock.offset(self.client, self.now, self.skew)
-  if not offset then
-    return
+  local offset, lines = clock.offset(self.client, self.now, self.skew), {}
+  for index, page in ipairs(offset and pages or {}) do
+    lines[index] = assert(json.encode(page))
   end
-  local at = tonumber(("%.3f"):format(asked_at + offset))
-  for number, page in ipairs(pages) do
-    local key = page_key(self, at, number)
-    commands[number] = { "SET", key, self.seal:close(key, assert(json.encode(page))), "PX", milliseconds }
-  end
-  if run(self.client, commands) then
-    self.client:call("SET", self.key, self.seal:close(self.key, HEAD:format(at, #pages)), "PX", milliseconds)
+  if offset then
+    local sealed = self.seal:close(self.key, TEXT:format(asked_at + offset, table.concat(lines, "\n")))
+    self.client:call("SET", self.key, sealed, "PX", math.ceil(seconds * 1000))
   end
 end
 
