@@ -67,10 +67,10 @@ function Lists:find(address, network, now)
   end
 end
 
----A number that changes with the lists.
----@return number|nil
+---A value that changes with each refresh of the lists.
+---@return string|table
 function Lists:generation()
-  return self.refresher.store:changed()
+  return self.refresher.store:version()
 end
 
 ---Starts refreshing in this worker.

@@ -79,30 +79,11 @@ function Store:is_current(now, max_age)
   return state ~= nil and time.age(state.refreshed_at, now, time.LAG) ~= nil and now < state.refreshed_at + max_age
 end
 
--- Writes an entry. The third result says whether the last complete generation had the same.
-local function put(self, key, entry, generation, last)
-  local letter, risks = letters[entry.list], entry.risks and json.encode(entry.risks) or ""
-  local old_generation, old_letter, old_risks = read_entry(self, key)
-  local same = last and old_generation == last.generation and old_letter == letter and old_risks == risks
-  local ok, message = write(self, key, ("%.0f%s%s"):format(generation, letter, risks))
-  return ok, message, same
-end
-
--- Tells all workers that the lists have changed.
-local function announce(self, generation)
-  local told, message = self.dict:set(self.prefix .. "changed", generation)
-  if not told then
-    -- The next refresh must try it again.
-    self.dict:delete(self.prefix .. "state")
-    return nil, "not every worker could be told of the change: " .. tostring(message)
-  end
-  return true
-end
-
----The number of the last generation that differs from the one before; nil where none is known.
----@return number|nil
-function Store:changed()
-  return (self.dict:get(self.prefix .. "changed"))
+---A value that differs after each refresh, and from all others while the last one is unknown.
+---@return string|table
+function Store:version()
+  local text = self.dict:get(self.prefix .. "state")
+  return type(text) == "string" and text or {}
 end
 
 ---Keeps the result of a refresh as the next generation. An address that is not in it is no longer on a list.
@@ -113,10 +94,8 @@ end
 ---@return boolean|nil ok
 ---@return string|nil message
 function Store:keep(content, at, now, pause)
-  local last, counts = self:state(), content.counts
   -- Above the numbers of all refreshes so far, also of failed ones and of those that the dict has lost.
-  local generation = math.floor(now * 1000)
-  local changed = not last or last.blacklist ~= counts.blacklist or last.whitelist ~= counts.whitelist
+  local generation, counts = math.floor(now * 1000), content.counts
   for _, key in ipairs(content.overruled) do
     self.dict:delete(self.prefix .. key)
   end
@@ -124,18 +103,14 @@ function Store:keep(content, at, now, pause)
     if not pause() then
       return nil, "another worker has taken over"
     end
-    local ok, message, same = put(self, key, entry, generation, last)
+    local risks = entry.risks and json.encode(entry.risks) or ""
+    local ok, message = write(self, key, ("%.0f%s%s"):format(generation, letters[entry.list], risks))
     if not ok then
       return nil, message
     end
-    changed = changed or not same
   end
-  local state = ("%.0f %.3f %d %d %d"):format(generation, at, counts.blacklist, counts.whitelist, #content.invalid)
-  local ok, message = write(self, "state", state)
-  if ok and changed then
-    return announce(self, generation)
-  end
-  return ok, message
+  local state = "%.0f %.3f %d %d %d"
+  return write(self, "state", state:format(generation, at, counts.blacklist, counts.whitelist, #content.invalid))
 end
 
 local M = {}

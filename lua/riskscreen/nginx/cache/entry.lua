@@ -49,7 +49,7 @@ local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource
 ---@field at number seconds when the service was asked; of a failure, when it failed
 ---@field expires_at number seconds until which it is served
 ---@field decision? riskscreen.Decision made when it is first read, and shared: nobody changes it
----@field generation? number of the account's lists that did not have the address
+---@field generation? any of the account's lists that did not have the address
 
 ---@class riskscreen.nginx.Verdict
 ---@field action riskscreen.Action

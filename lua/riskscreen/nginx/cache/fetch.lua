@@ -15,7 +15,7 @@ local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 ---@field address string canonical
 ---@field network string canonical
 ---@field deadline number seconds
----@field generation? number of the account's lists that did not have the address
+---@field generation? any of the account's lists that did not have the address
 ---@field expired? riskscreen.nginx.Entry
 ---@field waiting integer other callers
 ---@field semaphore? table

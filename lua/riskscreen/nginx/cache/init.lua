@@ -18,7 +18,7 @@ local MAX_TIMERS = 128 -- half of what nginx allows by default
 ---@class riskscreen.nginx.Cache
 ---@field under_way table<string, riskscreen.nginx.Fetch> by key; see fetch.lua
 ---@field private seen_at? number when it last learned of purges
----@field private generation? number of the account's lists
+---@field private generation? any of the account's lists
 ---@field private is_deaf? boolean it has not heard of the fleet's purges for longer than the fleet's `delay`
 local Cache = {}
 
