@@ -13,7 +13,8 @@ local RECEIVING = 0.5 -- share of a step's budget in which the core sends and re
 local LONGEST = 0.25 -- share of a step's budget that is kept for the longest recent task at most
 local FADING = 0.98 -- by each task, the longest one counts less
 local TOLERANCE = 1e-6 -- seconds; a sum of times is not exact
-local MAX_NESTING = 30 -- steps within steps; each takes five of the 200 levels of Lua's C stack
+-- Steps within steps: each takes five of the 200 levels of PUC Lua's C stack, and three of LuaJIT's.
+local MAX_NESTING = rawget(_G, "jit") and 60 or 30
 local PLACES = 2 ^ 24 -- the number of an operation modulo this is a small one, which a later operation gets again
 
 -- PUC Lua 5.1 makes no coroutine of a C function. It cannot yield across one, such as pcall, nor inside the iterator of

@@ -212,7 +212,7 @@ end)
 it("the wait of a task in a coroutine of its own raises an error before the stack overflows", function()
   local messages = {}
   run(function()
-    for _ = 1, 50 do
+    for _ = 1, 100 do
       spawn(function()
         local ok, message = pcall(coroutine.wrap(sleep), 0.001)
         messages[ok or message] = true
