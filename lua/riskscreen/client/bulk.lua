@@ -246,8 +246,7 @@ local function without_limit(operation, name)
     parameters[index] = parameter
     if parameter.name == name then
       limit = parameter.max_items
-      parameters[index] = tables.copy(parameter)
-      parameters[index].max_items = nil
+      parameters[index] = tables.without(parameter, "max_items")
     end
   end
   return tables.merge(operation, { parameters = parameters }), limit

@@ -258,17 +258,14 @@ end
 ---@return riskscreen.RunStatus
 function Run:where()
   text.expect_self(self, Run, "run:where")
-  local pending = {}
-  local function add(entry)
-    pending[#pending + 1] = entry and { index = entry.index, item = entry.item }
-  end
-  for _, waiting in ipairs { self.queue, self.results } do
-    for _, entry in pairs(waiting) do
-      add(entry)
-    end
-  end
+  local pending, under_way = {}, {}
   for worker in pairs(self.workers) do
-    add(worker.entry)
+    under_way[#under_way + 1] = worker.entry
+  end
+  for _, waiting in ipairs { self.queue, self.results, under_way } do
+    for _, entry in pairs(waiting) do
+      pending[#pending + 1] = { index = entry.index, item = entry.item }
+    end
   end
   table.sort(pending, function(a, b)
     return a.index < b.index

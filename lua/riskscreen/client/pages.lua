@@ -225,11 +225,7 @@ function Walk:next()
 end
 
 local function new_walk(operation, checked, fetch, tasks)
-  local parameters = tables.copy(checked)
-  parameters.pageSize = nil
-  for _, own in ipairs(walk_parameters) do
-    parameters[own.name] = nil
-  end
+  local parameters = tables.without(checked, "pageSize", tables.unpack(tables.pluck(walk_parameters, "name")))
   local first = checked.page or 1
   return setmetatable({
     operation = operation.name,
