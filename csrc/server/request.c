@@ -96,12 +96,11 @@ static void find_too_large(struct rsc_exchange *exchange) {
 
 /* Counts what tells where the body ends. An encoding beside `chunked` counts as two, because it does not tell it. */
 static enum MHD_Result count_length(void *count, enum MHD_ValueKind kind, const char *name, const char *value) {
-    bool is_encoding = strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
     (void)kind;
-    if (is_encoding && (value == NULL || strcasecmp(value, "chunked") != 0)) {
-        *(int *)count += 1;
+    if (strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0) {
+        *(int *)count += value != NULL && strcasecmp(value, "chunked") == 0 ? 1 : 2;
     }
-    *(int *)count += is_encoding || strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+    *(int *)count += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
     return MHD_YES;
 }
 
