@@ -5,11 +5,11 @@ local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.util.files"
 local journals = require "riskscreen.journal"
+local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 
 local ngx = _G.ngx
 
-local PAUSE = 0.001 -- seconds; ngx.sleep(0) would not let other requests run
 local SLICE = 50 -- lines that are written at once; a worker serves no request meanwhile
 local LOCK_TIMEOUT = 0.5 -- seconds
 local ALARM_EVERY = 60 -- seconds between two lines of the error log for one reason
@@ -99,7 +99,7 @@ local function flush(self)
     if not flush_slice(self) then
       return
     elseif not self.is_ending then
-      ngx.sleep(PAUSE)
+      runtime.sleep(0)
     end
   end
 end

@@ -9,7 +9,6 @@ local tables = require "riskscreen.util.tables"
 
 local ngx = _G.ngx
 
-local PAUSE = 0.001 -- seconds; ngx.sleep(0) would not let other requests run
 local LONGEST_WAIT = 5 -- seconds of a request for the first look
 local LATE = 2 -- times the interval: a look that is older is no longer the timer's
 local STILL_LOADING = "this worker is still loading its local lists"
@@ -27,7 +26,7 @@ local function log(message)
 end
 
 local function pause()
-  ngx.sleep(PAUSE)
+  runtime.sleep(0)
 end
 
 local function look(self, let_others_run)

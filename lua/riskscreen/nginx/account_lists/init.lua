@@ -108,12 +108,14 @@ end
 local Refresher = {}
 Refresher.__index = Refresher
 
--- Renews the lease. Returns false where it is another worker's by now.
+-- Renews the lease. Raises where it is another worker's by now.
 local function renew(self)
   local settings = self.settings
   self.lease = leases.renew(settings.dict, self.lease_key, self.lease, settings.now(), settings.timeout * SLACK)
     or self.lease
-  return settings.dict:get(self.lease_key) == self.lease
+  if settings.dict:get(self.lease_key) ~= self.lease then
+    error(TAKEN_OVER, 0)
+  end
 end
 
 -- Ends the lease. No worker takes the next one before the time is over.
@@ -126,16 +128,15 @@ local function finish(self, seconds)
   end
 end
 
--- A function to call before each entry: it lets requests run now and then, and says whether to go on.
+-- A function to call for each entry: it lets requests run now and then, and renews the lease.
 local function new_pacer(self, batch)
   local count = 0
   return function()
     count = count + 1
     if count % batch == 0 then
       self.settings.pause()
-      return renew(self)
+      renew(self)
     end
-    return true
   end
 end
 
@@ -156,9 +157,10 @@ local function fetch_pages(self)
   for _, list in ipairs { "blacklist", settings.whitelist and "whitelist" or nil } do
     for page in settings.client[list]:pages({ pageSize = settings.page_size }, call) do
       pages[#pages + 1] = { list = list, items = page }
-      if settings.exiting() or not renew(self) then
+      if settings.exiting() then
         error(TAKEN_OVER, 0)
       end
+      renew(self)
     end
   end
   return pages
@@ -202,17 +204,12 @@ local function fetch_and_keep(self, asked_at)
   if not pages then
     return nil
   end
-  local content, go_on = items.new(), new_pacer(self, 1)
+  local content, pause = items.new(), new_pacer(self, 1)
   for _, page in ipairs(pages) do
     content[page.list](content, page.items)
-    if not go_on() then
-      error(TAKEN_OVER, 0)
-    end
+    pause()
   end
-  local kept, message = self.store:keep(content, at, self.settings.now(), new_pacer(self, BATCH))
-  if not kept then
-    error(message, 0)
-  end
+  self.store:keep(content, at, self.settings.now(), new_pacer(self, BATCH))
   report_invalid(self, content.invalid)
   return at
 end
@@ -322,7 +319,7 @@ local function of_nginx()
     identity = ngx.worker.pid,
     exiting = ngx.worker.exiting,
     pause = function()
-      ngx.sleep(0.001) -- ngx.sleep(0) would not let other requests run
+      runtime.sleep(0)
     end,
     log = function(message)
       ngx.log(ngx.ERR, "riskscreen: ", message)

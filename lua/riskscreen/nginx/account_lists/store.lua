@@ -26,7 +26,9 @@ end
 -- May push out decisions, which can be fetched again. The blacklist holds while the service is unreachable.
 local function write(self, key, text)
   local ok, message = self.dict:set(self.prefix .. key, text)
-  return ok, message and "the dict has no room for the lists: " .. message
+  if not ok then
+    error("the dict has no room for the lists: " .. tostring(message), 0)
+  end
 end
 
 ---The last complete generation; nil where none is known.
@@ -86,13 +88,12 @@ function Store:version()
   return type(text) == "string" and text or {}
 end
 
----Keeps the result of a refresh as the next generation. An address that is not in it is no longer on a list.
+---Keeps the result of a refresh as the next generation; raises where the dict has no room. An address that is not in it
+---is no longer on a list.
 ---@param content riskscreen.nginx.ListContent
 ---@param at number seconds when the service was asked
 ---@param now number seconds
----@param pause fun(): boolean called before each entry; false stops
----@return boolean|nil ok
----@return string|nil message
+---@param pause fun() called before each entry; may raise
 function Store:keep(content, at, now, pause)
   -- Above the numbers of all refreshes so far, also of failed ones and of those that the dict has lost.
   local generation, counts = math.floor(now * 1000), content.counts
@@ -100,17 +101,12 @@ function Store:keep(content, at, now, pause)
     self.dict:delete(self.prefix .. key)
   end
   for key, entry in pairs(content.entries) do
-    if not pause() then
-      return nil, "another worker has taken over"
-    end
+    pause()
     local risks = entry.risks and json.encode(entry.risks) or ""
-    local ok, message = write(self, key, ("%.0f%s%s"):format(generation, letters[entry.list], risks))
-    if not ok then
-      return nil, message
-    end
+    write(self, key, ("%.0f%s%s"):format(generation, letters[entry.list], risks))
   end
   local state = "%.0f %.3f %d %d %d"
-  return write(self, "state", state:format(generation, at, counts.blacklist, counts.whitelist, #content.invalid))
+  write(self, "state", state:format(generation, at, counts.blacklist, counts.whitelist, #content.invalid))
 end
 
 local M = {}

@@ -11,7 +11,7 @@ local running, yield = coroutine.running, coroutine.yield
 local unpack = unpack -- luacheck: ignore 113
 local thread = ngx.thread
 
-local SHORTEST_WAIT = 0.001 -- seconds: the resolution of nginx's timers
+local SHORTEST_WAIT = 0.001 -- seconds: the resolution of nginx's timers. ngx.sleep(0) may let no other request run
 local LONGEST_WAIT = 86400 -- seconds of one wait in nginx
 local LONGEST_DELAY = 0.1 -- seconds after which a timer that is due counts as dropped
 
@@ -94,25 +94,14 @@ function runtime.report(message)
   ngx.log(ngx.ERR, message)
 end
 
--- Guards that are not in use. To create and collect one would cost more than the call that it guards.
-local spare, spares = {}, 0
-
 function runtime.guard(thing)
-  local guard
-  if spares > 0 then
-    guard, spare[spares] = spare[spares], nil
-    spares = spares - 1
-  else
-    guard = newproxy(prototype) -- luacheck: ignore 113
-  end
+  local guard = newproxy(prototype) -- luacheck: ignore 113
   guarded[guard] = thing
   return guard
 end
 
 function runtime.disarm(guard)
   guarded[guard] = nil
-  spares = spares + 1
-  spare[spares] = guard
 end
 
 ---The running task, if it may be stopped where it waits.
