@@ -48,7 +48,7 @@ local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource
 ---@field kind string
 ---@field at number seconds when the service was asked; of a failure, when it failed
 ---@field expires_at number seconds until which it is served
----@field decision? riskscreen.Decision made when it is first read, and shared: nobody changes it
+---@field decision riskscreen.Decision|false made when it is first read, and shared: nobody changes it
 ---@field generation? any of the account's lists that did not have the address
 
 ---@class riskscreen.nginx.Verdict
@@ -193,7 +193,7 @@ end
 local function new(self, verdict, kind, at, ends)
   local latest = kind == STALE and usable_until(self, verdict, at)
     or at + self.ttl[kind == FAILED and "unknown" or verdict.action]
-  return { verdict = verdict, kind = kind, at = at, expires_at = math.min(ends or latest, latest) }
+  return { verdict = verdict, kind = kind, at = at, expires_at = math.min(ends or latest, latest), decision = false }
 end
 
 ---The entry of the service's decision.

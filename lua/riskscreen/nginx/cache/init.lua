@@ -26,7 +26,7 @@ local Cache = {}
 ---@private
 ---@return number now
 function Cache:catch_up()
-  local now, fleet, lists = self.clock(), self.fleet, self.lists
+  local now, fleet = self.clock(), self.fleet
   if now == self.seen_at then
     return now
   end
@@ -36,11 +36,9 @@ function Cache:catch_up()
     self.is_deaf = not time.age(heard_at, now, time.LAG) or now >= heard_at + fleet.delay
   end
   self.dict:learn()
+  self.lists:start()
+  self.generation = self.lists:generation()
   self.seen_at = now
-  if lists then
-    lists:start()
-    self.generation = lists:generation()
-  end
   return now
 end
 
@@ -93,9 +91,7 @@ end
 ---Keeps an entry for this worker.
 ---@private
 function Cache:remember(key, entry, generation)
-  if entry.generation ~= generation then
-    entry.generation = generation -- without lists the entry does not grow
-  end
+  entry.generation = generation
   self.lru:set(key, entry)
 end
 
@@ -162,7 +158,7 @@ function Cache:get(address, network_name, timeout)
   local key, generation = self.dict:key(network, address), self.generation
   local entry, tier = self.lru:get(key), "lru"
   if not entry or entry.generation ~= generation or not self:is_fresh(entry, now) then
-    local on_list = self.lists and self.lists:find(address, network, now)
+    local on_list = self.lists:find(address, network, now)
     if on_list then
       count_lookups(self, "dict")
       return on_list, "list"
@@ -189,7 +185,7 @@ function Cache:get(address, network_name, timeout)
     waiting = 0,
   }, now)
   -- The lists may have changed during the fetch.
-  local has_changed = self.lists and self.lists:generation() ~= generation
+  local has_changed = self.lists:generation() ~= generation
   local on_list = has_changed and self.lists:find(address, network, self:catch_up())
   if on_list then
     return on_list, "list"
@@ -203,7 +199,7 @@ end
 ---@return riskscreen.Decision|nil
 function Cache:blacklisted(address, network_name)
   local now = self:catch_up()
-  local on_list = self.lists and self.lists:find(address, addresses.network_names[network_name], now)
+  local on_list = self.lists:find(address, addresses.network_names[network_name], now)
   return on_list and on_list.action == "block" and on_list or nil
 end
 
@@ -260,7 +256,8 @@ local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 
 local function nothing() end
 local NO_METRICS = { lookup = nothing, took = nothing, count = nothing }
-local DEFAULTS = { lru = 10000, timeout = 5, version = "0", metrics = NO_METRICS }
+local NO_LISTS = { start = nothing, generation = nothing, find = nothing }
+local DEFAULTS = { lru = 10000, timeout = 5, version = "0", metrics = NO_METRICS, lists = NO_LISTS }
 local NO_LRU = { get = nothing, set = nothing }
 
 -- Whether nginx ends the request that is served when its client disconnects. Without the directive
