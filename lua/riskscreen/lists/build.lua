@@ -31,14 +31,13 @@ local function failure(message, kind)
   return errors.new(kind or "list", message, { sent = false, attempts = 0 })
 end
 
--- Writes the list under a name of its own, and gives it its name if nothing is wrong with it.
+-- Writes the list under a name of its own, and gives it its name. Returns what is wrong with it, or nil.
 local function finish(writer, path, settings, report)
   if settings.strict and report.problems[1] then
     local invalid = text.count(report.invalid, "row")
-    return nil, ("%s without an entry, the first is %s"):format(invalid, texts.show(report.problems[1]))
+    return ("%s without an entry, the first is %s"):format(invalid, texts.show(report.problems[1]))
   elseif settings.strict and report.unknown > 0 then
-    local left_out = text.count(report.unknown, "address")
-    return nil, left_out .. " left out: the spelling of the identifier is not known"
+    return text.count(report.unknown, "address") .. " left out: the spelling of the identifier is not known"
   end
   local written, problem = writer:finish(settings.time or os.time(), text.printable(settings.title or "", 190))
   if written and written.entries == 0 and not settings.allow_empty then
@@ -57,11 +56,11 @@ local function finish(writer, path, settings, report)
   end
   if is_named then
     report.entries, report.repeated, report.size = written.entries, written.repeated, written.size
-    return report
+    return nil
   end
   os.remove(path)
   local kind = (not written or is_named == nil) and "storage" or nil
-  return nil, ("%s is not written: %s"):format(text.show(settings.output), problem), kind
+  return ("%s is not written: %s"):format(text.show(settings.output), problem), kind
 end
 
 ---Compiles lists to one file. The old file of that name counts until the new one is complete.
@@ -102,14 +101,14 @@ function M.build(given)
       return nil, failure(("%s is not read: %s"):format(text.show(input), fault))
     end
   end
-  local done, message, kind = finish(writer, path, settings, report)
+  local message, kind = finish(writer, path, settings, report)
   writer:close()
-  if not done then
-    local err = failure(message, kind)
+  local err = message and failure(message, kind)
+  if err then
     err.report = report
     return nil, err
   end
-  return done
+  return report
 end
 
 return M

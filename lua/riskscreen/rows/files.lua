@@ -148,31 +148,29 @@ local function peek(read, count)
     beginning
 end
 
+local UTF16 = "it is UTF-16: save it as UTF-8"
+
+-- Of files without rows: the beginning, the reason, and the kind where a list may be of it.
 local refusals = {
+  { "^\137RSL", "it is a compiled list", "compiled" },
+  { "^%s*<", "it is XML or HTML: save its rows as CSV", "xml" },
   { "^PK[\3\5\7][\4\6\8]", "it is a workbook or another ZIP archive: save its sheet as CSV" },
   { "^\208\207\17\224", "it is an old workbook: save its sheet as CSV" },
-  { "^\255\254", "it is UTF-16: save it as UTF-8" },
-  { "^\254\255", "it is UTF-16: save it as UTF-8" },
+  { "^\255\254", UTF16 },
+  { "^\254\255", UTF16 },
+  { '^[%w"]%z', UTF16 }, -- a zero byte beside an ASCII character: without its mark
+  { '^%z[%w"]', UTF16 },
 }
 
 -- The kind of a file by its first bytes, and the reason why such a file has no rows.
 local function kind_of(beginning)
-  if beginning:sub(1, 4) == "\137RSL" then
-    return "compiled", "it is a compiled list"
-  end
+  beginning = beginning:gsub("^\239\187\191", "")
   for _, entry in ipairs(refusals) do
     if beginning:find(entry[1]) then
-      return "text", entry[2]
+      return entry[3] or "text", entry[2]
     end
   end
-  -- A zero byte beside an ASCII character: UTF-16 without its mark.
-  if beginning:find '^[%w"]%z' or beginning:find '^%z[%w"]' then
-    return "text", "it is UTF-16: save it as UTF-8"
-  end
-  local first = beginning:gsub("^\239\187\191", ""):match "%S"
-  if first == "<" then
-    return "xml", "it is XML or HTML: save its rows as CSV"
-  end
+  local first = beginning:match "%S"
   return first == "{" and "json" or first == "[" and "json_array" or "text"
 end
 

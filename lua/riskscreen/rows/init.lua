@@ -206,39 +206,30 @@ end
 
 -- The form of a text's first row, and the pattern of what separates its fields; or nil and the fault.
 function Rows:dialect_of(row, has_quotes)
-  local bare, form, separator = row:gsub('"[^"]*"', ""), nil, nil
+  local bare, patterns, form, separator = row:gsub('"[^"]*"', ""), {}, nil, nil
   for _, candidate in ipairs(self.options.delimiter and { self.options.delimiter } or SEPARATORS) do
-    if bare:find(candidate, 1, true) then
-      local pattern = candidate:gsub("[%^%$%(%)%%%.%[%]%*%+%-%?]", "%%%0")
-      local fields = {}
-      local count, fault = records.split(row, pattern, fields, has_quotes)
-      if not count then
-        return nil, fault
-      end
-      local its_form = self:form_of(fields, count)
-      if its_form and form then
-        return nil, "its columns could be separated in two ways: --delimiter says how"
-      end
-      form, separator = form or its_form, its_form and pattern or separator
+    local pattern = candidate:gsub("[%^%$%(%)%%%.%[%]%*%+%-%?]", "%%%0")
+    patterns[#patterns + 1] = bare:find(candidate, 1, true) and pattern or nil
+  end
+  patterns[1] = patterns[1] or ANY_SEPARATOR -- of one column
+  for _, pattern in ipairs(patterns) do
+    local is_single, fields = pattern == ANY_SEPARATOR, {}
+    local count, fault = records.split(row, pattern, fields, has_quotes)
+    local its_form = count and not (is_single and count > 1) and self:form_of(fields, count)
+    if not count then
+      return nil, fault
+    elseif its_form and form then
+      return nil, "its columns could be separated in two ways: --delimiter says how"
+    elseif its_form == "header" or its_form and (has_quotes or not is_single) then
+      form, separator = its_form, pattern
     end
   end
+  local content = row:match "^[^#]*"
+  local may_be_spaced = not (form or has_quotes or content:find(ANY_SEPARATOR))
   if form then
     return form, separator
-  end
-  -- One column; or a list whose networks stand behind a space.
-  local fields = {}
-  local count, fault = records.split(row, ANY_SEPARATOR, fields, has_quotes)
-  if not count then
-    return nil, fault
-  end
-  form = self:form_of(fields, 1)
-  if count == 1 and (form == "header" or (form and has_quotes)) then
-    return form, ANY_SEPARATOR
-  end
-  local content = row:match "^[^#]*"
-  fields[1] = content:match "%S+" or ""
-  if not has_quotes and not content:find(ANY_SEPARATOR) and self:form_of(fields, 1) == "list" then
-    return "spaced"
+  elseif may_be_spaced and self:form_of({ content:match "%S+" or "" }, 1) == "list" then
+    return "spaced" -- a list whose networks stand behind a space
   end
   local missing = self.options.needs and self.options.needs[1] or self.options.address_column
   local advice, has_network = ". ", self.options.network or self.options.network_column
@@ -420,11 +411,11 @@ function Rows:of_json(value, line, problem)
     end
     return { line = line, fields = {}, fault = fault }
   end
-  local row = { line = line, address = "", value = value, fields = tables.copy(value) }
+  local names, row =
+    tables.sorted_keys(value), { line = line, address = "", value = value, fields = tables.copy(value) }
   if self.options.needs then
     return row
   end
-  local names = tables.sorted_keys(value)
   local at, positions = self:locate(names)
   if not at then
     return nil, self:failure(positions, line)
@@ -610,20 +601,16 @@ local by_kind = { text = Rows.next_csv, json = Rows.next_json, json_array = Rows
 
 -- Reads a whole file, and reports what refuses it.
 function Rows:check()
-  local is_text, most, fault = self.file.kind == "text", self.options.most_invalid, nil
-  local read = is_text and self.next_fields or self.read
-  repeat
-    local row, other = read(self)
-    if not row then
-      return other or self:without_rows()
+  local most = self.options.most_invalid
+  while true do
+    local row, err = self:next()
+    if row and most and not tostring(row.address):find(LIKE_ADDRESS) then
+      err = self:invalid(row.line, text.show(row.address) .. " is no address", most)
     end
-    self.count = self.count + 1
-    local address = is_text and text.trim(self.fields[self.address_at]) or row.address
-    if most and not tostring(address):find(LIKE_ADDRESS) then
-      fault = self:invalid(is_text and other or row.line, text.show(address) .. " is no address", most)
+    if err or not row then
+      return err
     end
-  until fault
-  return fault
+  end
 end
 
 local function new(file, options)

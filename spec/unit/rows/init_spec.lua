@@ -263,7 +263,10 @@ describe("a file of rows", function()
   it("may be exported by a spreadsheet: a byte order mark, semicolons or tabs, quotes", function()
     assert.same({ "2 " .. A .. " eth" }, (subjects('\239\187\191"address";"network"\r\n"' .. A .. '";"eth"\r\n')))
     assert.same({ "2 " .. A .. " eth" }, (subjects("address\tnetwork\n" .. A .. "\teth\n")))
-    assert.same({ "2 " .. A .. " eth" }, (subjects("address|network\n" .. A .. "|eth\n", { delimiter = "|" })))
+    for _, quote in ipairs { "", '"' } do
+      local content = ("'address'|'network'\n'" .. A .. "'|'eth'\n"):gsub("'", quote)
+      assert.same({ "2 " .. A .. " eth" }, (subjects(content, { delimiter = "|" })))
+    end
     local list = read('address,note\n"' .. A .. '","a,""b""\r\nc"\r\n\r\n' .. B .. ",\r\n")
     assert.same({ 'a,"b"\r\nc', "" }, { list[1].fields.note, list[2].fields.note })
     assert.same({ 2, 5 }, { list[1].line, list[2].line })
