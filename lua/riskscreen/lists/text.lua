@@ -98,9 +98,6 @@ local function read_rows(path, file, facts, settings, add)
       err = facts.invalid > invalid and input:invalid(row.line, facts.problems[#facts.problems].message) or nil
     end
   end
-  if input then
-    input:close()
-  end
   problem = problem or err and err.message
   return not problem or nil, problem
 end

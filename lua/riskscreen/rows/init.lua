@@ -24,17 +24,16 @@ local SETTLES = ": --%s-column NAME names it, --ignore-columns NAME passes it ov
 local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'?" .. SETTLES:sub(2):format "network"
 local UNREAD = "the column %s is not read, and it has the %s %s" .. SETTLES
 local OFAC = ", a table of OFAC's, without columns of addresses: take its sdn.xml, or `riskscreen list update`"
--- Parts of words, and words, that name an address or a party whose address a column may hold.
-local address_parts = text.words "addr adres wallet direcci endere indirizz"
-local parties = tables.set(
-  text.words(
-    "from to sender receiver recipient source destination origin originator beneficiary payer payee remitter "
-      .. "counterparty input output deposit withdrawal von an nach absender empfänger empfaenger quelle ziel"
-  )
+-- Parts of names for an address or a party whose address a column may hold, with "_" around each word.
+local like_address = text.words(
+  "addr adres wallet direcci endere indirizz _from_ _to_ _sender _receiver _recipient _source _dest _origin "
+    .. "_beneficiary _payer _payee _remitter _counterparty _input _output _deposit _withdrawal _von_ _an_ _nach_ "
+    .. "_absender _empf _quell _ziel"
 )
 local likenesses = generations.new(1000) -- by the names of columns
 -- The columns of a file without a header.
 local LIST = { "address", "network", "note", "expires" }
+local POSITIONS = { address = 1, network = 2, note = 3, expires = 4 }
 
 local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY, null = "keep" }
 local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
@@ -44,6 +43,7 @@ local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LO
 ---@field network_column? string
 ---@field ignore_columns? string[]
 ---@field network? string of rows that name none
+---@field keep? string[] columns that a file with a header must have
 ---@field delimiter? string
 ---@field encoding? "utf-8"|"latin1"
 ---@field max_invalid? integer
@@ -120,11 +120,8 @@ local function likeness_of(name)
     local plain = divided(name)
     local word = plain:gsub("_from$", ""):gsub("_to$", ""):gsub("_?name$", ""):gsub("_?id$", ""):match "[^_]*$"
     likeness = (word == "net" or text.nearest(word, names_of.network) ~= nil) and "network"
-    for part in plain:gmatch "[^_]+" do
-      likeness = likeness or parties[part:gsub("s$", "")] and "address"
-    end
-    for _, part in ipairs(address_parts) do
-      likeness = likeness or plain:find(part, 1, true) and "address"
+    for _, part in ipairs(like_address) do
+      likeness = likeness or ("_" .. plain .. "_"):find(part, 1, true) and "address"
     end
     likenesses:set(name, likeness or false)
   end
@@ -169,7 +166,7 @@ end
 -- The fault of a column that is not read: in a row that names no network, or in a second column for networks, another
 -- network than the one that counts; or what may be the address of another party.
 function Rows:fault_of_column(name, value, address, network)
-  if type(value) ~= "string" or value == "" or self.ignored[plain_name(name)] then
+  if type(value) ~= "string" or value == "" then
     return nil
   end
   local likeness, meaning = likeness_of(name), nil
@@ -182,7 +179,8 @@ function Rows:fault_of_column(name, value, address, network)
     local is_other = cell:find(LIKE_ADDRESS) and text.lower(cell) ~= text.lower(text.trim(tostring(address)))
     meaning = meaning or is_other and "address"
   end
-  return meaning and UNREAD:format(text.show(name), meaning, text.show(value), meaning) or nil
+  local is_settled = not meaning or self.ignored[plain_name(name)]
+  return not is_settled and UNREAD:format(text.show(name), meaning, text.show(value), meaning) or nil
 end
 
 local function lack(name, names)
@@ -314,19 +312,60 @@ local function lower(network)
   return network ~= "" and network or nil
 end
 
--- The number of the next row's fields, its line and its note; nil at the end, or nil, a failure. Of a file of decisions
--- the last row may be torn: then its fault comes in the place of the fields. One that the command has written is torn
--- also where it lacks nothing but its end: its last cell may be a part of one.
-function Rows:next_fields()
+-- Takes the first row, which tells what the columns are. Returns its fault, or nil.
+function Rows:take_first(count)
+  local fault
+  self.width = count
+  if self.form == "header" then
+    fault = self:take_header(self.fields, count)
+  elseif count > (self.form == "spaced" and 2 or #LIST) then
+    fault = "it has more fields than address, network, note and expires"
+  else
+    self.names, self.positions, self.address_at, self.network_at = LIST, POSITIONS, 1, count > 1 and 2 or nil
+  end
+  for _, name in ipairs(fault and {} or self.options.keep or {}) do
+    fault = fault or not self.positions[plain_name(name)] and "--keep: " .. lack(name, self.names) or nil
+  end
+  return fault
+end
+
+-- The row that the fields are, and the fault of it or of a column that is not read.
+function Rows:row_of_fields(count, line, note)
+  local cells, names, fields, fault = self.fields, self.names, { note = note }, nil
+  local address_at, network_at, has_all = self.address_at, self.network_at, self.options.needs
+  if count ~= self.width then
+    return nil, ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
+  end
+  local address, network = address_at and text.trim(cells[address_at]), network_at and lower(cells[network_at])
+  for index = 1, count do
+    local is_other = has_all or (index ~= address_at and index ~= network_at)
+    if is_other and names[index] ~= "" then
+      fields[names[index]] = cells[index]
+    end
+  end
+  for _, index in ipairs(network and self.suspects or self.others) do
+    fault = fault or self:fault_of_column(names[index], cells[index], address, network)
+  end
+  return { line = line, address = address, network = network, fields = fields }, fault
+end
+
+local function torn_row(line, fault)
+  return { line = line, fields = {}, fault = "the row is not complete: " .. fault }
+end
+
+-- The next row of a text. Of a file of decisions the last row may be torn: then it has a fault in the place of its
+-- fields. One that the command has written is torn also where it lacks nothing but its end: its last cell may be a part
+-- of one.
+function Rows:next_csv()
   while true do
     local row, line, has_quotes, is_open, lacks_end = self.next_row()
+    local is_first, note = not self.form, nil
     local is_torn = is_open and self.form and self.options.needs
     if not row and is_torn then
-      return 0, has_quotes, nil, line
+      return torn_row(has_quotes, line)
     elseif not row then
       return nil, line and self:failure(line, has_quotes) or nil
     end
-    local is_first, note = not self.form, nil
     if is_first then
       self.form, self.separator = self:dialect_of(row, has_quotes)
       if not self.form and row:find "^%s*#[^\r\n]*$" then
@@ -344,60 +383,22 @@ function Rows:next_fields()
       row = row:find "%S" and row
     end
     if row then
+      local found
       local count, fault = self:split(row, has_quotes)
-      if count and is_first then
-        self.width = count
-        if self.form == "header" then
-          fault = self:take_header(self.fields, count)
-        elseif count > (self.form == "spaced" and 2 or #LIST) then
-          fault = "it has more fields than address, network, note and expires"
-        else
-          self.names, self.address_at, self.network_at = LIST, 1, count > 1 and 2 or nil
-        end
-      elseif count and count ~= self.width then
-        fault = ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
-      else
-        local address, network = self.fields[self.address_at], self.network_at and lower(self.fields[self.network_at])
-        for _, index in ipairs(count and (network and self.suspects or self.others) or {}) do
-          fault = fault or self:fault_of_column(self.names[index], self.fields[index], address, network)
-        end
+      fault = fault or is_first and self:take_first(count) or nil
+      local is_row = not (fault or is_first and self.form == "header")
+      if is_row then
+        found, fault = self:row_of_fields(count, line, note)
       end
-      local is_cut = lacks_end and self.options.needs and self.positions and self.positions.reasons
-      if is_cut or fault and is_torn then
-        return 0, line, nil, fault or "its last line has no end"
+      if lacks_end and self.options.needs and self.positions.reasons or fault and is_torn then
+        return torn_row(line, fault or "its last line has no end")
       elseif fault then
         return nil, self:failure(fault, line)
-      elseif not (is_first and self.form == "header" or is_blank(self.fields, count)) then
-        return count, line, note
+      elseif is_row and not is_blank(self.fields, count) then
+        return found
       end
     end
   end
-end
-
-function Rows:next_csv()
-  local count, line, note, fault = self:next_fields()
-  if not count then
-    return nil, line
-  elseif fault then
-    return { line = line, fields = {}, fault = "the row is not complete: " .. fault }
-  end
-  local cells, names, fields = self.fields, self.names, {}
-  local address_at, network_at, has_all = self.address_at, self.network_at, self.options.needs
-  for index = 1, count do
-    local is_other = has_all or (index ~= address_at and index ~= network_at)
-    if is_other and names[index] ~= "" then
-      fields[names[index]] = cells[index]
-    end
-  end
-  if note then
-    fields.note = note
-  end
-  return {
-    line = line,
-    address = address_at and text.trim(cells[address_at]),
-    network = network_at and lower(cells[network_at]),
-    fields = fields,
-  }
 end
 
 -- The row of a JSON value.
@@ -543,7 +544,7 @@ end
 ---@return any
 function Rows:field(row, name)
   local plain = plain_name(name)
-  local position = self.positions and self.positions[plain]
+  local position = self.positions[plain]
   if position == nil then
     for own_name, value in pairs(row.value or row.fields) do
       if own_name == name or plain_name(own_name) == plain then
@@ -581,18 +582,6 @@ function Rows:other_names(names)
   return others
 end
 
----The failure of a file that lacks one of the columns; nil for JSON, whose rows have their own.
----@param names string[]
----@param flag string
----@return riskscreen.Error|nil
-function Rows:lacks(names, flag)
-  for _, name in ipairs(names) do
-    if self.file.kind == "text" and not (self.positions and self.positions[plain_name(name)]) then
-      return self:failure(flag .. ": " .. lack(name, self.names))
-    end
-  end
-end
-
 function Rows:close()
   self.file.close()
 end
@@ -618,6 +607,7 @@ local function new(file, options)
     file = file,
     options = options,
     names = {},
+    positions = {},
     fields = {},
     ignored = {},
     others = {},

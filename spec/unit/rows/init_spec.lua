@@ -436,6 +436,21 @@ describe("a file of rows", function()
     input:close()
   end)
 
+  it("has the columns that are to be kept", function()
+    local keep = { "Note" }
+    refused("address,id\n" .. A .. ",1\n", "--keep: the file has no column 'Note'; its columns are address, id", {
+      keep = keep,
+    })
+    for _, content in ipairs { "address,note\n" .. A .. ",x\n", A .. ",,x\n", A .. "#x\n" } do
+      local path = temporary.path "rows"
+      temporary.write(path, content)
+      local input = assert(rows.open(path, { keep = keep }))
+      assert.equal("x", input:field(input:next(), "Note"))
+      input:close()
+    end
+    refused(A .. "\n", "--keep: the file has no column 'id'", { keep = { "id" } })
+  end)
+
   it("is checked to its end before its first row where the caller asks for it", function()
     local list, message = read("address,n\n" .. A .. ",1\n" .. B .. ",2,3\n", { checked_first = true })
     assert.same({}, list)

@@ -104,6 +104,8 @@ function Run:report_invalid(line, problem)
   self.shown = self.shown + 1
   if self.shown <= MOST_SHOWN then
     self.context:warn(("line %d: %s"):format(line, problem))
+  elseif self.shown == MOST_SHOWN + 1 then
+    self.context:warn "more invalid rows follow, which are not named here"
   end
 end
 
@@ -354,10 +356,6 @@ function Run:go(client)
     self:take_back_failures()
   end
   self:close()
-  if self.shown > MOST_SHOWN then
-    local more = text.count(self.shown - MOST_SHOWN, "invalid row")
-    self.context:warn(("and %s more: the column 'error' is invalid_argument"):format(more))
-  end
   if ok then
     self.context:tell(self:summary())
     return self:exit_status()
