@@ -291,6 +291,25 @@ describe("the claims in a shared dict", function()
     assert.same({ "busy", "new" }, { two:claim "w1", state })
   end)
 
+  it("are not forgotten when another program has taken them over meanwhile", function()
+    local one, two, three = new_claims(in_dict(1)), new_claims(in_dict(1)), new_claims(in_dict(1))
+    one:claim "w1"
+    clock = clock + LEASE
+    local lpop, get, state = dict.lpop, dict.get, nil
+    dict.lpop = function(self, key)
+      dict.lpop = nil
+      dict.get = function(_, claim)
+        dict.get = nil
+        local content = get(self, claim)
+        state = two:claim "w1"
+        return content
+      end
+      return lpop(self, key)
+    end
+    three:claim "w2"
+    assert.same({ "new", "busy" }, { state, one:claim "w1" })
+  end)
+
   it("are busy where the dict has no room to take them over", function()
     local one, two = new_claims(in_dict()), new_claims(in_dict())
     one:claim "w1"

@@ -11,7 +11,8 @@ local ROUNDS = 16 -- attempts to make room for one value
 local QUEUE = "claims" -- the marks and the keys of claims, the oldest first
 local MARK_SIZE = 8 -- bytes: the end of a claim, also when it is done. A later claim of the event has another one
 local END_SIZE = 14 -- bytes: the moment at which a claim that is not done ends
-local TAKEN = "taken:" -- and a claim that has ended: one worker has taken it over
+local TAKEN = "taken:" -- and a claim that has ended: one worker has taken it over, or removes it
+local REMOVAL = 1 -- second for which a worker that removes a claim keeps others from it
 local SEQUENCE = "sequence" -- counts the events that were kept
 local LATEST = "latest" -- the latest moment of an event or a submission
 
@@ -33,14 +34,21 @@ local function claim_in(self, content)
   return value, claims.is_done(value) or self.settings.now() < (tonumber(content:sub(-END_SIZE)) or math.huge)
 end
 
+-- Whether this worker, and no other one, may take over or remove a claim that has ended.
+local function may_take_over(self, key, content, seconds)
+  return not select(2, claim_in(self, content))
+    and self.dict:safe_add(TAKEN .. content, true, seconds)
+    and self.dict:get(key) == content
+end
+
 -- Forgets the oldest event if it is handled, or its worker has died. Returns whether that made room.
 local function forget_oldest(self)
   local entry = self.dict:lpop(QUEUE)
   local key = entry and entry:sub(MARK_SIZE + 1)
   local content = key and self.dict:get(key)
-  local value, counts = claim_in(self, content or "")
+  local value = claim_in(self, content or "")
   local is_its_claim = content and value:sub(-MARK_SIZE) == entry:sub(1, MARK_SIZE)
-  if is_its_claim and (claims.is_done(value) or not counts) then
+  if is_its_claim and (claims.is_done(value) or may_take_over(self, key, content, REMOVAL)) then
     self.dict:delete(key)
   elseif is_its_claim then
     -- It is being handled now, so it stays.
@@ -79,19 +87,11 @@ function Dict:get(key)
   return content and content:sub(1, -END_SIZE - 1)
 end
 
--- Whether this worker, and no other one, may take over a claim that has ended.
-local function may_take_over(self, key, seconds)
-  local content = self.dict:get(key)
-  return content
-    and not select(2, claim_in(self, content))
-    and self.dict:safe_add(TAKEN .. content, true, seconds)
-    and self.dict:get(key) == content
-end
-
 function Dict:add(key, value, ttl)
   local content = with_end(self, value, ttl)
   local added, message = write(self, "safe_add", key, content, 0)
-  if added == false and may_take_over(self, key, ttl) then
+  local old = added == false and self.dict:get(key)
+  if old and may_take_over(self, key, old, ttl) then
     added, message = write(self, "safe_set", key, content, 0)
   end
   if not added then
@@ -114,12 +114,16 @@ function Dict:put(key, value, ttl)
   return write(self, "safe_set", key, with_end(self, value, ttl), claims.is_done(value) and ttl or 0)
 end
 
+-- Another worker may be taking over a claim that has ended.
 function Dict:replace(key, expected, value, ttl)
-  return self:get(key) == expected and self:put(key, value, ttl)
+  local content = self.dict:get(key) or ""
+  local held, counts = claim_in(self, content)
+  return held == expected and (counts or may_take_over(self, key, content, ttl)) and self:put(key, value, ttl)
 end
 
 function Dict:delete(key, expected)
-  if self:get(key) == expected then
+  local held, counts = claim_in(self, self.dict:get(key) or "")
+  if counts and held == expected then
     self.dict:delete(key)
   end
 end
