@@ -16,10 +16,9 @@ local sub = string.sub
 -- format. The times are milliseconds; the first is negative where another machine has fetched before this one has
 -- started. They come last, because LuaJIT's hash of a long text reads little more than its end.
 local FRESH, FAILED, STALE = "7v", "7f", "7s"
-local TEXT = "%s%s%016.0f%016.0f"
+local TIMES = "%016.0f%016.0f"
 local ID_AT, AT_AT, END_AT, SIZE = 3, 15, 31, 46
 
-local MAX_NUMBER = 2 ^ 53
 local MAX_KNOWN = 500 -- verdicts by their digest, and as many by their risk
 local LONGEST_KNOWN = 4096 -- bytes of JSON
 local REWRITE = 1 -- seconds after which a worker writes a verdict again: a full dict drops what is not used
@@ -224,13 +223,9 @@ function Entries:stale(entry, now)
   return new(self, entry.verdict, STALE, entry.at, now + self.ttl.unknown)
 end
 
-local function milliseconds(seconds)
-  return math.floor(seconds * 1000 + 0.5)
-end
-
 local function seconds_in(text, first, last)
   local number = tonumber(sub(text, first, last))
-  return number and number >= -MAX_NUMBER and number <= MAX_NUMBER and number / 1000 or nil
+  return number and number % 1 == 0 and number / 1000 or nil
 end
 
 ---Writes an entry to the dict.
@@ -243,8 +238,8 @@ function Entries:save(key, entry, now)
     verdict.rewrite_at = now + REWRITE
     dict:set(dict.verdicts .. verdict.id, self.longest + REWRITE, verdict.json)
   end
-  local text = TEXT:format(entry.kind, verdict.id, milliseconds(entry.at), milliseconds(entry.expires_at))
-  dict:set(key, self:usable_until(entry) - now, text)
+  local times = TIMES:format(entry.at * 1000, entry.expires_at * 1000)
+  dict:set(key, self:usable_until(entry) - now, entry.kind .. verdict.id .. times)
 end
 
 ---Reads an entry in the dict.

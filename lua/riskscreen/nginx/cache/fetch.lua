@@ -87,13 +87,12 @@ local function ask(self, fetch)
   local failure, now = decision.error, self:catch_up()
   count(self, failure, now - started)
   local latest = is_latest(self, fetch)
-  local later, tier = nil, nil
   if not latest then
-    later, tier = later_entry(self, fetch, started, now)
-  end
-  if later then
-    share(self, fetch.shared)
-    return later, tier
+    local later, tier = later_entry(self, fetch, started, now)
+    if later then
+      share(self, fetch.shared)
+      return later, tier
+    end
   end
   local failed, is_kept = failure ~= nil or decision.action == "unknown", true
   if failure then
