@@ -71,17 +71,14 @@ local function line_reader(path)
       end
       piece, message = file:read(PIECE)
       from = 1
+      local _ = piece or file:close()
     end
     if length > lines.LONGEST_LINE then
       return "", false
-    elseif length > 0 or piece then
-      return table.concat(parts), piece == nil
+    elseif message or not piece and length == 0 then
+      return nil, message
     end
-    if file then
-      file:close()
-      file = nil
-    end
-    return nil, message
+    return table.concat(parts), piece == nil
   end
 end
 
@@ -102,62 +99,66 @@ local function read_head(path)
   return files.parse_head(content), is_there and message or nil
 end
 
--- The files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH; the name of PATH
--- after a rotation; or the file that has this name, is none of them and not empty.
-local function files_of(path)
-  local head = read_head(path)
-  local has_last = whole_files.exists(path)
-  local part, list = has_last and part_of(path), {}
-  local is_settled = has_last and head and not head.next and not whole_files.exists(path .. "." .. head.part)
-  local last = part or head and head.part + (is_settled and 0 or 1) or 1
-  for number = 1, last - 1 do
-    local older = path .. "." .. number
-    if list[1] or whole_files.exists(older) then
-      list[#list + 1] = older
+-- Iterates over the files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH.
+-- Returns the name of each, and what `open` returns. A program may rotate PATH at any time, also several times: what was
+-- opened as PATH may have its later name already. The second result is a file that has the next name, and is none of
+-- them.
+local function each_file(path, open)
+  local exists, head, part = whole_files.exists, read_head(path), part_of(path)
+  local last = part or head and head.part + (head.next and 1 or 0) or 1
+  local stranger = part and exists(path .. "." .. last) and path .. "." .. last or nil
+  if stranger and part_of(path) ~= part then
+    return each_file(path, open) -- a program has rotated it meanwhile
+  end
+  local number, is_last = 1, false
+  while number < last and not exists(path .. "." .. number) do
+    number = number + 1
+  end
+  local function is_rotated()
+    local name = path .. "." .. number
+    return name ~= stranger and exists(name)
+  end
+  return function()
+    if is_last and not is_rotated() then
+      return nil
     end
-  end
-  list[#list + 1] = has_last and path or nil
-  local next_name = path .. "." .. last
-  if not whole_files.exists(next_name) then
-    return list, next_name
-  elseif part and part_of(path) ~= part then
-    return files_of(path) -- a program has rotated it meanwhile
-  end
-  local line, problem = line_reader(next_name)()
-  return list, nil, (line or problem) and next_name or nil
+    number = number + (is_last and 1 or 0)
+    local opened = number >= last and exists(path) and open(path)
+    is_last = number >= last and not is_rotated()
+    if is_last then
+      return opened and path or nil, opened
+    end
+    local name = path .. "." .. number
+    number = number + 1
+    return name, open(name)
+  end,
+    stranger
 end
 
--- The lines of files: text, file, number, whether the line break is missing, and whether no file follows. A file that
--- cannot be read is a fault. Where there is no other file it raises an error object. A program may rotate the last file
--- before it is opened: then it is read under its new name.
-local function lines_of_files(paths, tell, new_name)
-  local index, number, next_line = 0, 0, nil
+-- The lines of files: text, file, number, whether the line break is missing, and whether no file follows then. A file
+-- that cannot be read is a fault. Where there is no other file it raises an error object.
+local function lines_of_files(next_file, paths, tell)
+  local name, next_line = next_file()
+  local number = 0
+  paths[1] = name
   return function()
-    while true do
-      local line, other
-      if next_line then
-        line, other = next_line()
+    while name do
+      local line, other = next_line()
+      local file, at = name, number + 1
+      number = at
+      if not line or other then
+        name, next_line = next_file()
+        number, paths[#paths + 1] = 0, name
       end
       if line then
-        number = number + 1
-        return line, paths[index], number, other, not paths[index + 1]
+        return line, file, at, other, not name
       elseif other then
-        local path, message = paths[index], "cannot be read: " .. other
-        local reason = whole_files.exists(path) and "unreadable" or "missing"
+        local message, reason = "cannot be read: " .. other, whole_files.exists(file) and "unreadable" or "missing"
         if not paths[2] then
-          error(files.failure(path, message, reason), 0)
+          error(files.failure(file, message, reason), 0)
         end
-        tell { file = path, line = 0, reason = reason, message = "the file " .. message }
+        tell { file = file, line = 0, reason = reason, message = "the file " .. message }
       end
-      index, number = index + 1, 0
-      if new_name and index == #paths and whole_files.exists(new_name) then
-        table.insert(paths, index, new_name)
-        new_name = nil
-      end
-      if not paths[index] then
-        return nil
-      end
-      next_line = line_reader(paths[index])
     end
   end
 end
@@ -166,31 +167,37 @@ local function is_store(value)
   return type(value) == "table" and type(value.space) == "function"
 end
 
--- The lines of a journal, each with its chain, its file and its number there; its files, and the head that was noted.
--- What is no line is a fault, of which `is_beyond` says whether all lines are read nevertheless.
+-- The lines of a journal, each with its chain, its file and its number there; its files as far as they are read, and the
+-- head that was noted. What is no line is a fault, of which `is_beyond` says whether all lines are read nevertheless.
 local function open(source, tell)
-  local paths, each, new_name, noted = source, nil, nil, nil
+  local paths, each, noted = {}, nil, nil
   if is_store(source) then
     paths, each = { "store" }, stored.lines(source)
-  elseif type(source) == "string" then
+  elseif type(source) == "table" then
+    local index = 0
+    each = lines_of_files(function()
+      index = index + 1
+      return source[index], source[index] and line_reader(source[index])
+    end, paths, tell)
+  else
     source = whole_files.target(source)
-    local stranger
-    paths, new_name, stranger = files_of(source)
+    local problem
+    noted, problem = read_head(source)
+    local next_file, stranger = each_file(source, line_reader)
+    each = lines_of_files(next_file, paths, tell)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
     end
-    local problem
-    noted, problem = read_head(source)
     if problem then -- it may know of lines that are missing
       local message = "the file cannot be read: " .. problem
       tell { file = source .. ".head", line = 0, reason = "unreadable", message = message }
     end
-    if stranger then
+    local line, fault = line_reader(stranger or "")()
+    if stranger and (line or fault) then
       local message = "the file is not counted: " .. source .. " does not follow it"
       tell({ file = stranger, line = 0, reason = "moved", message = message }, true)
     end
   end
-  each = each or lines_of_files(paths, tell, new_name)
   return function()
     for line, file, number, is_torn, is_last in each do
       local chain = lines.chain(line)
@@ -398,8 +405,14 @@ end
 function M.files(path)
   text.expect("journal.files: path", path, "string")
   local target = whole_files.target(path)
-  local is_journal = (read_head(target)) or lines.chain((line_reader(target)()) or "")
-  return is_journal and files_of(target) or { path }
+  if not (read_head(target) or lines.chain((line_reader(target)()) or "")) then
+    return { path }
+  end
+  local list = {}
+  for name in each_file(target, whole_files.exists) do
+    list[#list + 1] = name
+  end
+  return list
 end
 
 return M

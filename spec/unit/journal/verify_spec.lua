@@ -402,6 +402,24 @@ describe("the check of a journal", function()
       assert.same({ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }, seen)
     end)
 
+    it("reads on where programs rotate several times meanwhile", function()
+      local journal, seen, expected = assert(journals.file(path)), {}, {}
+      for entry in journals.entries(path) do
+        seen[#seen + 1], expected[#expected + 1] = entry.seq, #seen + 1
+        if entry.seq % 5 == 0 and entry.seq < 30 then
+          for _ = 1, 3 do
+            assert(journal:rotate())
+            for _ = 1, 2 do
+              assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+            end
+          end
+        end
+      end
+      assert.same(expected, seen)
+      assert.equal(44, #seen)
+      assert.is_true(journals.verify(path).ok)
+    end)
+
     it("finds the older files where the first line of the last one was damaged", function()
       os.remove(path .. ".head")
       temporary.write(path, "x" .. temporary.read(path):sub(2, 40) .. "\n" .. temporary.read(path):match "\n(.*)$")
