@@ -161,6 +161,16 @@ function Context:catch_signals(stop)
   end)
 end
 
+---Serves until a signal.
+---@return integer status
+function Context:serve() -- luacheck: ignore 212
+  assert(system.catch_end())
+  while not system.ending() do
+    riskscreen.loop:step(LOOK_EVERY)
+  end
+  return status.interrupted
+end
+
 ---The status of a verb that catches signals and has ended in good order.
 ---@param code? integer without a signal
 ---@return integer

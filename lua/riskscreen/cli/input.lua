@@ -60,14 +60,14 @@ end
 ---@param path string
 ---@return boolean
 function M.is_stream(path)
-  return path == "-" or path == "" or files.is_special(path)
+  return path == "-" or path == "" or files.is_special(path) and files.kind(path) ~= "directory"
 end
 
----Ends the command if a file is a stream, a pipe or a device.
+---Ends the command if a file is a stream, a pipe, a device or a directory.
 ---@param path string
 ---@param flag string
 function M.refuse_stream(path, flag)
-  if M.is_stream(path) then
+  if M.is_stream(path) or files.is_special(path) then
     status.misuse("%s is no file: %s must name a file", text.show(path), flag)
   end
 end

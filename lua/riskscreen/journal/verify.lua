@@ -100,9 +100,8 @@ local function read_head(path)
 end
 
 -- Iterates over the files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH.
--- Returns the name of each, and what `open` returns. A program may rotate PATH at any time, also several times: what was
--- opened as PATH may have its later name already. The second result is a file that has the next name, and is none of
--- them.
+-- Returns the name of each, and what `open` returns. A program may rotate PATH meanwhile, also several times. What was
+-- opened as PATH may have its later name then. The second result is a file that has the next name, and is none of them.
 local function each_file(path, open)
   local exists, head, part = whole_files.exists, read_head(path), part_of(path)
   local last = part or head and head.part + (head.next and 1 or 0) or 1
@@ -167,10 +166,11 @@ local function is_store(value)
   return type(value) == "table" and type(value.space) == "function"
 end
 
--- The lines of a journal, each with its chain, its file and its number there; its files as far as they are read, and the
+-- The lines of a journal, each with its chain, its file and its number there; its files as far as they are read; the
 -- head that was noted. What is no line is a fault, of which `is_beyond` says whether all lines are read nevertheless.
 local function open(source, tell)
-  local paths, each, noted = {}, nil, nil
+  local paths, noted = {}, nil
+  local each
   if is_store(source) then
     paths, each = { "store" }, stored.lines(source)
   elseif type(source) == "table" then

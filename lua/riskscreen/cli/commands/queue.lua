@@ -21,6 +21,9 @@ local REDIS_URL = "RISKSCREEN_REDIS_URL"
 local STATUS =
   "waiting working following results dead added done shared requeued foreign per_second left oldest workers"
 
+local ALSO_READ = "results of this queue were also removed by another program, or lost by Redis: one program at a time "
+  .. "reads the results of a queue, and other files may have some of these rows, too"
+
 local result_columns =
   outputs.columns.named(text.words "source row address network action reasons risks error time fields queue")
 local SUBJECT, QUEUE = 4, #result_columns -- up to the network, the columns say which row it is
@@ -306,7 +309,9 @@ local function run_results(context)
     if results[1] then
       local written = file:add(results)
       count, repeated = count + written, repeated + #results - written
-      status.ensure(queue:forget(results))
+      if status.ensure(queue:forget(results)) < #results then
+        context.world.notice(ALSO_READ)
+      end
     elseif not options.follow then
       break
     end

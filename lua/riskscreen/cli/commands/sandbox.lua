@@ -38,9 +38,7 @@ local function run(context)
     end
   end
   status.ensure_written(out:flush())
-  while true do
-    riskscreen.loop:step()
-  end
+  return context:serve()
 end
 
 return {

@@ -41,9 +41,7 @@ local function run(context)
   })
   local where = listener.url .. (secret and "/SECRET" or "")
   context:warn("listening on " .. where .. "; Ctrl-C ends it")
-  while true do
-    riskscreen.loop:step()
-  end
+  return context:serve()
 end
 
 return {
