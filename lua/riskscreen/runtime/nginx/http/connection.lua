@@ -33,9 +33,10 @@ local doing = {
 ---@field started number
 ---@field timeout number seconds for the request
 ---@field phase string that the request has reached
----@field sent boolean part of the request may have left
----@field timed_at number the time at which the socket's timeouts were set
 ---@field pieces integer received
+---@field text string what response.lua has received last
+---@field at integer the first byte of it that was not read
+---@field is_over? boolean the peer has ended it
 ---@field reused? boolean it came from the pool; known when it is lost
 ---@field done? boolean the thread that connects has ended
 ---@field connected? boolean its result
@@ -50,7 +51,8 @@ local M = {}
 
 ---@return nil, table failure
 function Connection:fail(kind, message)
-  return nil, { kind = kind, message = message, sent = self.sent, phase = self.phase }
+  local phase = self.phase
+  return nil, { kind = kind, message = message, sent = phase == "first_byte" or phase == "body", phase = phase }
 end
 
 local function count_off(self)
@@ -163,7 +165,6 @@ end
 local function set_up_tls(self, connect_timeout)
   local sock, peer = self.sock, self.peer
   self.phase = "tls"
-  self.timed_at = nil
   local left = min(remaining(self), connect_timeout - (now() - self.started))
   if left <= 0 then
     return self:lose("timeout", "")
@@ -200,9 +201,9 @@ function M.open(peer, started, timeout, connect_timeout, is_timed)
     started = started,
     timeout = timeout,
     phase = "connect",
-    sent = false,
-    timed_at = started,
     pieces = 0,
+    text = "",
+    at = 1,
   }, Connection)
   if is_timed then
     self.times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 }
@@ -225,7 +226,6 @@ function M.open(peer, started, timeout, connect_timeout, is_timed)
       return nil, failure
     end
   end
-  self.phase = "first_byte"
   return self
 end
 
@@ -233,17 +233,10 @@ end
 
 -- Gives the next operation the time that is left; false when there is no time left.
 local function allot(self)
-  local at = now()
-  if at ~= self.timed_at then
-    local left = remaining(self)
-    if left <= 0 then
-      return false
-    end
-    self.timed_at = at
-    local timeout = milliseconds(left)
-    self.sock:settimeouts(timeout, timeout, timeout)
-  end
-  return true
+  local left = remaining(self)
+  local timeout = milliseconds(left)
+  self.sock:settimeouts(timeout, timeout, timeout)
+  return left > 0
 end
 
 ---@param pieces string[]
@@ -252,7 +245,7 @@ function Connection:send(pieces)
   if not allot(self) then
     return self:lose("timeout", "")
   end
-  self.sent = true
+  self.phase = "first_byte"
   local count, reason = self.sock:send(pieces)
   if not count then
     return self:lose(reason, "lost the connection while sending to")

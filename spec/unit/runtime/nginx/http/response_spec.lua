@@ -11,7 +11,7 @@ local PIECE = 1000 -- bytes of a longer one
 
 -- A connection that receives these pieces and then ends.
 local function connection_of(pieces)
-  local connection = { peer = { title = "peer:1" }, phase = "first_byte" }
+  local connection = { peer = { title = "peer:1" }, phase = "first_byte", text = "", at = 1 }
   local position = 0
   function connection:receive()
     position = position + 1
