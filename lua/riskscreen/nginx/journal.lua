@@ -84,19 +84,15 @@ local function alarm(self, total, failure, waiting)
 end
 
 -- Another flush of this worker may write while this one waits for the file.
-local function flush_slice(self)
-  local ok, err = self.journal:flush(SLICE)
-  local written = self.journal:stats().written
-  if written > self.written then
-    self.recorder:count("recorded", "written", written - self.written)
-    self.written = written
-  end
-  return ok, err
-end
-
 local function flush(self)
   while self.journal:stats().waiting > 0 do
-    if not flush_slice(self) then
+    local ok = self.journal:flush(SLICE)
+    local written = self.journal:stats().written
+    if written > self.written then
+      self.recorder:count("recorded", "written", written - self.written)
+      self.written = written
+    end
+    if not ok then
       return
     elseif not self.is_ending then
       runtime.sleep(0)

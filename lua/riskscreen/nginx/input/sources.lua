@@ -106,27 +106,32 @@ local function variable(name)
   end
 end
 
+-- A reader of a place in a body. `find` returns a value, or nil and a problem.
+local function in_body(place, is_type, longest, find)
+  return function()
+    local body, problem = bodies.text(is_type, longest)
+    local value
+    if body then
+      value, problem = find(body)
+    end
+    return value, problem and (place .. " " .. problem)
+  end
+end
+
 local function is_json(media_type)
   return media_type == "application/json" or media_type:find "^application/[^/]*%+json$" ~= nil
 end
 
 local function json(path, longest)
-  local place, keys, several = "the field " .. path, {}, false
+  local keys, several = {}, false
   for key in path:gmatch "[^.]+" do
     keys[#keys + 1] = key
     several = several or key == "*"
   end
-  return function()
-    local body, problem = bodies.text(is_json, longest)
-    local values
-    if body then
-      values, problem = json_field.values(body, keys)
-    end
-    if not values then
-      return nil, place .. " " .. problem
-    end
-    return several and values or values[1]
-  end
+  return in_body("the field " .. path, is_json, longest, function(body)
+    local values, problem = json_field.values(body, keys)
+    return values and not several and values[1] or values, problem
+  end)
 end
 
 local function is_form(media_type)
@@ -134,16 +139,7 @@ local function is_form(media_type)
 end
 
 local function form(name, longest)
-  local place = "the form's " .. name
-  local read = parameters.reader(name)
-  return function()
-    local body, problem = bodies.text(is_form, longest)
-    local value
-    if body then
-      value, problem = read(body)
-    end
-    return value, problem and (place .. " " .. problem)
-  end
+  return in_body("the form's " .. name, is_form, longest, parameters.reader(name))
 end
 
 local kinds = {

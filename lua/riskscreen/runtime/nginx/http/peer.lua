@@ -4,12 +4,6 @@ local files = require "riskscreen.util.files"
 local DEFAULT_PORTS = { http = 80, https = 443 }
 local MAX_WAITING = 100000 -- requests that wait for a connection
 
--- Options that cosockets cannot follow.
-local impossible = {
-  { name = "proxy", remedy = "nginx's cosockets know no proxy" },
-  { name = "ca_file", remedy = "inside nginx the directive lua_ssl_trusted_certificate names the authorities" },
-}
-
 ---@class riskscreen.cosocket.Identity
 ---@field certificates userdata
 ---@field key userdata
@@ -36,13 +30,13 @@ local function pool_of(settings, scheme, title, state)
   return { pool = table.concat(parts, " "), pool_size = settings.concurrency, backlog = MAX_WAITING }
 end
 
+-- The reason why cosockets cannot follow the options.
 local function problem_of(settings)
-  for _, option in ipairs(impossible) do
-    if settings[option.name] then
-      return ("%s cannot be set here: %s"):format(option.name, option.remedy)
-    end
-  end
-  if settings.http_version == "2" then
+  if settings.proxy then
+    return "proxy cannot be set here: nginx's cosockets know no proxy"
+  elseif settings.ca_file then
+    return "ca_file cannot be set here: inside nginx the directive lua_ssl_trusted_certificate names the authorities"
+  elseif settings.http_version == "2" then
     return "http_version must be auto or 1.1 here: nginx's cosockets speak HTTP/1.1"
   end
 end
