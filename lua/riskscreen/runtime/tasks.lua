@@ -279,10 +279,13 @@ return function(runtime)
 
   ---Ends a task. The runtime calls it when the body has ended.
   function M.ended(task, coroutine, ok, ...)
+    local failure = ...
+    if ok and not task.cancelling and task.stop then
+      ok, failure = false, task.stop -- a child failed, and no wait has raised that
+    end
     if ok then
       task.results = pack(...)
     else
-      local failure = ...
       abandon_held(task)
       if task.cancelling and failure == task.stop then
         task.results = pack(nil, failure)
