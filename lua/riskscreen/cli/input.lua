@@ -124,7 +124,7 @@ function M.open(context, path, most_invalid)
   local given = { name = name, checked_first = true, network = context:network() }
   given.most_invalid = most_invalid or level ~= false and math.max(GARBAGE, context.options.max_invalid) or nil
   local input = status.ensure(rows.open(source, tables.merge(context.options, given)))
-  if not input.has_network and not context:network() and not input.is_empty then
+  if input.lacks_network and not context:network() then
     status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
   end
   return input

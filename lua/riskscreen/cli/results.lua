@@ -120,8 +120,8 @@ function Results:rows()
     return line, number, lacks_end and #line or length
   end, records.LONGEST_OWN)
   return function()
-    local row, _, has_quotes = next_row()
-    local count = row and records.split(row, ",", cells, has_quotes)
+    local row = next_row()
+    local count = row and records.split(row, ",", cells)
     for index = count and count + 1 or 1, #cells do
       cells[index] = nil
     end

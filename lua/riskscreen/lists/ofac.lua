@@ -7,7 +7,7 @@ local text = require "riskscreen.util.text"
 local PREFIX = "^Digital Currency Address %- (.+)$"
 local LONGEST_TEXT = 4096 -- bytes of an element that is of interest
 
--- The network by which addresses of a symbol are checked. Those of tokens are of several networks.
+-- The network by which addresses of a symbol are checked; false for tokens, whose addresses are of several networks.
 local networks = {
   XBT = "btc",
   ETH = "eth",
@@ -18,8 +18,9 @@ local networks = {
   DOGE = "doge",
   TRX = "tron",
   SOL = "solana",
+  USDT = false,
+  USDC = false,
 }
-local tokens = { USDT = true, USDC = true }
 
 -- Symbols of networks that the service does not screen.
 local not_screened = { XMR = true, ZEC = true, DASH = true, BTG = true, BSV = true, BCH = true, XVG = true, XRP = true }
@@ -45,12 +46,12 @@ local function emit(state, symbol, address)
   -- Some of these networks have forms of another one, and a key is good on both.
   if not_screened[symbol] and not addresses.spellings(address)[1] then
     return state.sink.skipped(symbol, "the service does not screen its network")
-  elseif not (not_screened[symbol] or networks[symbol] or tokens[symbol]) then
+  elseif not not_screened[symbol] and networks[symbol] == nil then
     state.sink.skipped(symbol, "the symbol is not known; its addresses count where they fit a network")
   end
   state.sink.row {
     address = address,
-    as = networks[symbol],
+    as = networks[symbol] or nil,
     note = ("OFAC SDN %s: %s (%s)"):format(party.number or "?", party.name or "?", symbol),
     line = state.line(),
   }

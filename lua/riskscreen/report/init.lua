@@ -84,10 +84,8 @@ end
 ---@return riskscreen.Error|nil err
 function M.write(request)
   local checked = check.arguments("report", M.options, request)
-  local sources, output = checked.input, checked.output
-  if type(sources) ~= "table" then
-    sources = { sources }
-  elseif not tables.sequence_length(sources) then
+  local sources, output = type(checked.input) == "table" and checked.input or { checked.input }, checked.output
+  if not tables.sequence_length(sources) then
     error("report: input must be a list without a gap", 2)
   end
   for _, value in ipairs(tables.concat(sources, { output })) do

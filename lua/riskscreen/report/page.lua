@@ -133,10 +133,9 @@ local function values_of(row, shared)
 end
 
 local function plain_summary(summary)
-  local items = {}
-  for index, action in ipairs(ACTIONS) do
-    items[index] = ("<li>%s: %d</li>"):format(action, summary.actions[action])
-  end
+  local items = map(ACTIONS, function(action)
+    return ("<li>%s: %d</li>"):format(action, summary.actions[action])
+  end)
   return ("<p>%s. The table needs JavaScript.</p><ul>%s</ul>"):format(
     text.count(summary.rows, "decision"),
     table.concat(items)

@@ -24,9 +24,9 @@ local SETTLES = ": --%s-column NAME names it, --ignore-columns NAME passes it ov
 local LIKE_NETWORK = "%s is not read as the network; did you mean 'network'?" .. SETTLES:sub(2):format "network"
 local UNREAD = "the column %s is not read, and it has the %s %s" .. SETTLES
 local OFAC = ", a table of OFAC's, without columns of addresses: take its sdn.xml, or `riskscreen list update`"
--- Parts of names for an address or a party whose address a column may hold, with "_" around each word.
+-- Parts of names for an address or a party whose address a column may hold, with "_" around each word; and of no name.
 local like_address = text.words(
-  "addr adres wallet direcci endere indirizz _from_ _to_ _sender _receiver _recipient _source _dest _origin "
+  "__ addr adres wallet direcci endere indirizz _from_ _to_ _sender _receiver _recipient _source _dest _origin "
     .. "_beneficiary _payer _payee _remitter _counterparty _input _output _deposit _withdrawal _von_ _an_ _nach_ "
     .. "_absender _empf _quell _ziel"
 )
@@ -65,8 +65,7 @@ local decoder_of_decisions = json.decoder { duplicates = "refuse", max_size = LO
 ---@class riskscreen.Rows
 ---@field file riskscreen.rows.File
 ---@field names string[] the names of the columns; none in JSON and without a header
----@field is_empty boolean
----@field has_network boolean the rows have a column of networks
+---@field lacks_network boolean there are rows, without a column of networks
 ---@field private options riskscreen.rows.Options
 ---@field private ignored table<string, true> the plain names of `ignore_columns`
 ---@field private others integer[] positions of columns that are not read, which may hold another network or an address
@@ -212,7 +211,7 @@ function Rows:dialect_of(row, has_quotes)
   patterns[1] = patterns[1] or ANY_SEPARATOR -- of one column
   for _, pattern in ipairs(patterns) do
     local is_single, fields = pattern == ANY_SEPARATOR, {}
-    local count, fault = records.split(row, pattern, fields, has_quotes)
+    local count, fault = records.split(row, pattern, fields)
     local its_form = count and not (is_single and count > 1) and self:form_of(fields, count)
     if not count then
       return nil, fault
@@ -290,7 +289,7 @@ function Rows:split(row, has_quotes)
     end
     return count, has_quotes and "a quote stands in a plain list" or nil
   end
-  return records.split(row, self.separator, fields, has_quotes)
+  return records.split(row, self.separator, fields)
 end
 
 -- A table of Excel often ends with rows of nothing but separators.
@@ -480,13 +479,6 @@ function Rows:next_element()
   end
 end
 
--- The failure of rows that ended before the first one, unless that is allowed.
-function Rows:without_rows()
-  if self.count == 0 and not self.options.allow_empty then
-    return self:failure "it has no rows: --allow-empty takes it nevertheless"
-  end
-end
-
 ---The next row; nil at the end, or nil and an error.
 ---@return riskscreen.Row|nil
 ---@return riskscreen.Error|nil
@@ -501,7 +493,10 @@ function Rows:next()
     self.count = self.count + 1
     return row
   end
-  return nil, err or self:without_rows()
+  if not err and self.count == 0 and not self.options.allow_empty then
+    err = self:failure "it has no rows: --allow-empty takes it nevertheless"
+  end
+  return nil, err
 end
 
 ---An iterator of the rows, which raises errors.
@@ -652,8 +647,7 @@ function M.open(source, options)
     local _ = file and file.close()
     return nil, err
   end
-  self.has_network = self.network_at ~= nil or self.file.kind ~= "text"
-  self.is_empty = self.waiting == nil
+  self.lacks_network = self.waiting ~= nil and self.file.kind == "text" and not self.network_at
   return self
 end
 

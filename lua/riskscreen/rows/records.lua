@@ -3,6 +3,7 @@
 local text = require "riskscreen.util.text"
 
 local MIB = 1024 * 1024
+local QUOTE_WITHIN = 'a quote stands within a field: such a field is written "…""…"'
 local OTHER_END = "its end is not that of the first line"
 local NOT_UTF8 = "it has bytes that are not UTF-8: save the file as UTF-8, or give its encoding: --encoding latin1"
 
@@ -134,7 +135,13 @@ function M.rows(next_line, longest)
   end
 end
 
-local function split_quoted(row, separator, fields)
+---Puts the fields of a row into a table, and returns their count; or nil and the fault.
+---@param row string
+---@param separator string a pattern of one character
+---@param fields string[] those behind the count are of an earlier row
+---@return integer|nil count
+---@return string|nil fault
+function M.split(row, separator, fields)
   local count, from = 0, 1
   while true do
     local field, after
@@ -155,10 +162,9 @@ local function split_quoted(row, separator, fields)
     else
       after = row:find(separator, from) or #row + 1
       field = row:sub(from, after - 1)
-      if field:find('"', 1, true) then
-        return nil, 'a quote stands within a field: such a field is written "…""…"'
-      elseif field:find "[\r\n]" then
-        return nil, OTHER_END
+      local other = field:match '["\r\n]'
+      if other then
+        return nil, other == '"' and QUOTE_WITHIN or OTHER_END
       end
     end
     count = count + 1
@@ -167,29 +173,6 @@ local function split_quoted(row, separator, fields)
       return count
     end
     from = after + 1
-  end
-end
-
----Puts the fields of a row into a table, and returns their count; or nil and the fault.
----@param row string
----@param separator string a pattern of one character
----@param fields string[] those behind the count are of an earlier row
----@param has_quotes boolean
----@return integer|nil count
----@return string|nil fault
-function M.split(row, separator, fields, has_quotes)
-  if has_quotes then
-    return split_quoted(row, separator, fields)
-  end
-  local count, from = 0, 1
-  while true do
-    local at = row:find(separator, from)
-    count = count + 1
-    fields[count] = row:sub(from, at and at - 1)
-    if not at then
-      return count
-    end
-    from = at + 1
   end
 end
 

@@ -134,6 +134,7 @@ describe("a file of rows", function()
       refused("[" .. object .. "]", fault:format(other, A))
       assert.same({ "1 " .. A .. " nil" }, (subjects(object, { address_column = other })))
     end
+    refused("address,,note\n" .. A .. "," .. B .. ",x\n", "line 2: the column '' is not read, and it has the address")
     local hidden = A .. "\226\128\139"
     refused("to_address,from_address\n," .. A .. "\n", "line 2: " .. fault:format("from_address", A))
     refused("address,from\n" .. B .. ",\n" .. B .. "," .. hidden .. "\n", "line 3: the column 'from' is not read")

@@ -288,7 +288,7 @@ function Results:add(results)
   local count = 0
   for _, result in ipairs(results) do
     local row, cells = outputs.csv(self:cells_of(result), QUEUE), {}
-    records.split(row:sub(1, -3), ",", cells, true)
+    records.split(row:sub(1, -3), ",", cells)
     if not self:has_row(cells) then
       self.out:write(row)
       count = count + 1

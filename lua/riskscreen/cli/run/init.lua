@@ -287,16 +287,8 @@ end
 
 function Run:close()
   self.closed = true
-  self.input:close()
-  if self.state then
-    self.state:close()
-  end
-  if self.path and self.out then
-    self.out:close()
-  end
-  if self.copied then
-    self.copied:close()
-    self.passed:close()
+  for _, opened in pairs { self.input, self.state, self.path and self.out, self.copied, self.passed } do
+    opened:close()
   end
 end
 
