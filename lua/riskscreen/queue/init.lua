@@ -297,13 +297,17 @@ function Queue:add(run, inputs, on_progress)
   return totals, err
 end
 
--- The entries of a stream behind a position.
+-- The entries of a stream behind a position, as results or dead letters.
 local function read_stream(self, stream, after)
   local list
   repeat
     local range = { "XRANGE", self.base .. stream, after and "(" .. after or "-", "+", "COUNT", BATCH }
     list, after = entries.read(self, stream, safely(self, range))
   until list[1] or not after
+  for index, entry in ipairs(list) do
+    local outcome = stream == "dead" and { reason = entry.reason } or json.decode(entry.outcome or "")
+    list[index] = entries.result(outcome or { action = "unknown", reasons = {}, risks = {} }, entry)
+  end
   return list
 end
 
@@ -324,12 +328,7 @@ function Queue:results(after, seconds)
         return {}
       end
     end
-    local list = read_stream(self, "results", after)
-    for index, entry in ipairs(list) do
-      local outcome = json.decode(entry.outcome or "") or { action = "unknown", reasons = {}, risks = {} }
-      list[index] = entries.result(outcome, entry)
-    end
-    return list
+    return read_stream(self, "results", after)
   end)
 end
 
@@ -361,13 +360,7 @@ end
 function Queue:dead(after)
   text.expect_self(self, Queue, "queue:dead")
   text.expect("queue:dead: after", after, "string", true)
-  return result(function()
-    local list = read_stream(self, "dead", after)
-    for index, entry in ipairs(list) do
-      list[index] = entries.result({ reason = entry.reason }, entry)
-    end
-    return list
-  end)
+  return result(read_stream, self, "dead", after)
 end
 
 ---Makes all dead letters jobs again.
@@ -398,11 +391,9 @@ end
 ---@return riskscreen.Error|nil err
 function Queue:metrics()
   text.expect_self(self, Queue, "queue:metrics")
-  local status, err = self:status()
-  if not status then
-    return nil, err
-  end
-  return statuses.prometheus(status, self.settings.name)
+  return result(function()
+    return statuses.prometheus(statuses.read(self), self.settings.name)
+  end)
 end
 
 ---A worker, which screens the jobs of the queue with a client.

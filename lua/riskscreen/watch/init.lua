@@ -322,12 +322,12 @@ local function source_of(self)
 end
 
 local function save_cycle(self)
-  local name, files_of = self.meta.name, tables.concat(self.other_files, { source_of(self) })
+  self.last_file = source_of(self)
+  local name, files_of = self.meta.name, tables.concat(self.other_files, { self.last_file })
   ensure(self.store:batch {
     { kind = "put", space = name, key = "files", value = assert(json.encode(files_of)) },
     { kind = "put", space = name, key = "cycle", value = assert(json.encode(self.cycle)) },
     { kind = "put", space = name, key = "account", value = calls.identity.account(calls.state_of(self.client)) },
-    { kind = "put", space = name, key = "source", value = source_of(self) },
   })
 end
 
@@ -350,8 +350,8 @@ local function screen(self, item)
   return screened(self, decision, item.entry)
 end
 
--- Goes on with the cycle, or begins the next one. With `spread` the screenings fill the interval. Returns whether it
--- has come to the end.
+-- Screens what is left of the cycle. With `spread` the screenings fill the interval. Returns whether it has come to the
+-- end.
 local function pass(self, spread)
   local items = remaining(self)
   local item = items() -- a source that cannot be read raises, before anything is kept
@@ -418,15 +418,16 @@ local function load(self)
   local rule = { cap = self.settings.daily_cap or math.huge, clock = self.clock, now = self.runtime.now }
   self.cap = limiters.daily(tables.merge(used and json.decode(used) or {}, rule))
   self.serial = tonumber((ensure(self.meta:get "serial"))) or 0
-  self.other_files = {}
-  for _, path in ipairs(json.decode(ensure(self.meta:get "files") or "[]") or {}) do
+  local paths = json.decode(ensure(self.meta:get "files") or "[]") or {}
+  self.last_file, self.other_files = paths[#paths] or "", {}
+  for _, path in ipairs(paths) do
     self.other_files[#self.other_files + 1] = path ~= source_of(self) and files.exists(path) and path or nil
   end
 end
 
 -- A file that has no address of the one before is another watch: the verdicts of this one would be forgotten.
 local function check_source(self)
-  local before, now = ensure(self.meta:get "source") or "", source_of(self)
+  local before, now = self.last_file, source_of(self)
   if before == "" or now == "" or before == now or ensure(self.verdicts:count()) == 0 then
     return
   end
@@ -440,26 +441,25 @@ local function check_source(self)
   error(errors.new("storage", message:format(self.settings.name, before, now), { reason = "other_source" }), 0)
 end
 
-local function begin(self)
-  self.summary = { screened = 0, changed = 0, failed = 0, waiting = 0, finished = false }
+-- Goes on with the cycle, or begins the next one. Returns its summary.
+local function go_on(self, spread)
+  local summary = { screened = 0, changed = 0, failed = 0, waiting = 0 }
   local identity = identity_of(self)
+  self.summary = summary
   if self.cycle.finished or self.cycle.identity ~= identity then
     self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false, identity = identity }
     check_source(self)
   end
-end
-
-local function finish(self, is_complete)
-  if is_complete then
+  summary.finished = pass(self, spread)
+  if summary.finished then
     forget(self)
     self.cycle.finished = true
     save_cycle(self)
   end
-  self.summary.finished = is_complete
   for _, outbox in ipairs(self.outboxes) do
-    self.summary.waiting = self.summary.waiting + outbox:waiting()
+    summary.waiting = summary.waiting + outbox:waiting()
   end
-  return self.summary
+  return summary
 end
 
 ---Screens every address once, as fast as `rate` allows, and delivers the changes. A cycle that was interrupted goes on
@@ -471,8 +471,7 @@ function Watch:once()
   return locked(self, function()
     load(self)
     deliver(self, true)
-    begin(self)
-    return finish(self, pass(self, false))
+    return go_on(self, false)
   end)
 end
 
@@ -490,8 +489,7 @@ function Watch:run(on_cycle)
         wait(self, left_of(self, self.settings.every))
       end
       if not self.stopped then
-        begin(self)
-        local summary = finish(self, pass(self, true))
+        local summary = go_on(self, true)
         if on_cycle then
           on_cycle(summary)
         end

@@ -89,8 +89,7 @@ local function run(context)
     end,
   })
   local function watch_in(kept)
-    local made, watch = pcall(watches.new, client, tables.merge(request, { store = kept }))
-    return made and watch or status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
+    return status.made(watches.new, client, tables.merge(request, { store = kept }))
   end
   local trial = watch_in(store.memory()) -- a mistake must not leave a state behind
   if options.test then
