@@ -34,8 +34,9 @@ local function milliseconds(seconds)
   return ceil(min(seconds, 86400) * 1000)
 end
 
+-- The readers of a reply raise the failure.
 local function protocol(message)
-  return nil, failure_of(message, true, "protocol")
+  error(failure_of(message, true, "protocol"), 0)
 end
 
 -- Receives `count` bytes, or as many as there are, behind those that nobody has read yet.
@@ -43,19 +44,18 @@ local function receive(self, count)
   local socket = self.socket
   local piece, message = socket[count and "receive" or "receiveany"](socket, count or PIECE)
   if not piece then
-    return nil, failure_of(message, true)
+    error(failure_of(message, true), 0)
   end
   self.buffer, self.at = sub(self.buffer, self.at) .. piece, 1
-  return true
 end
 
 -- Receives until there is a whole line. Returns where it ends.
 local function receive_line(self)
   while #self.buffer - self.at < LONGEST_LINE do
-    local received, failure = receive(self)
-    local behind = received and find(self.buffer, "\r\n", 1, true)
-    if behind or not received then
-      return behind, failure
+    receive(self)
+    local behind = find(self.buffer, "\r\n", 1, true)
+    if behind then
+      return behind
     end
   end
   return protocol "a reply begins with a line that is too long"
@@ -77,10 +77,7 @@ local function read_bulk(self, line)
   self.room = self.room - size
   local missing = self.at + size + 1 - #self.buffer
   if missing > 0 then
-    local received, failure = receive(self, missing)
-    if not received then
-      return nil, failure
-    end
+    receive(self, missing)
   end
   local buffer, first = self.buffer, self.at
   local behind = first + size
@@ -103,25 +100,14 @@ local function read_array(self, line, depth)
   self.room = self.room - size * SMALLEST
   local array = {}
   for index = 1, size do
-    local value, failure = read(self, depth + 1)
-    if value == nil then
-      return nil, failure
-    end
-    array[index] = value
+    array[index] = read(self, depth + 1)
   end
   return array
 end
 
--- One reply: nil and a failure if there is none. Redis' nil is false, and its error is { err = … }.
+-- One reply. Redis' nil is false, and its error is { err = … }.
 function read(self, depth)
-  local behind = find(self.buffer, "\r\n", self.at, true)
-  if not behind then
-    local failure
-    behind, failure = receive_line(self)
-    if not behind then
-      return nil, failure
-    end
-  end
+  local behind = find(self.buffer, "\r\n", self.at, true) or receive_line(self)
   local kind, line = byte(self.buffer, self.at), sub(self.buffer, self.at + 1, behind - 1)
   self.at = behind + 2
   if kind == BULK then
@@ -129,16 +115,22 @@ function read(self, depth)
   elseif kind == STATUS then
     return line
   elseif kind == INTEGER then
-    local number = integer_in(line, -math.huge, math.huge)
-    if number then
-      return number
-    end
+    return integer_in(line, -math.huge, math.huge) or protocol "an integer of a reply is none"
   elseif kind == ERROR then
     return { err = line }
   elseif kind == ARRAY then
     return read_array(self, line, depth)
   end
   return protocol "a reply begins with no type of RESP2"
+end
+
+local function read_replies(self, count)
+  local replies = {}
+  for index = 1, count do
+    self.room = self.settings.max_reply
+    replies[index] = read(self, 0)
+  end
+  return replies
 end
 
 ---Sends several commands at once and reads their replies.
@@ -158,15 +150,10 @@ function Connection:pipeline(commands, timeout)
     self:close()
     return nil, failure_of(message, true)
   end
-  local replies = {}
-  for index = 1, #commands do
-    self.room = settings.max_reply
-    local reply, failure = read(self, 0)
-    if reply == nil then
-      self:close()
-      return nil, failure
-    end
-    replies[index] = reply
+  local ran, replies = pcall(read_replies, self, #commands)
+  if not ran then
+    self:close()
+    return nil, type(replies) == "table" and replies or error(replies, 0)
   end
   return replies
 end
