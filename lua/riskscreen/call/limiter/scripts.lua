@@ -4,6 +4,30 @@
 -- A machine that gets no tokens is told when to ask again: its turn. The turns are as far apart as the tokens. So a
 -- thousand waiting machines ask no more often than there are tokens.
 
+-- Reads the hash of a limit by the clock of Redis. Where that was set back, all dates go back with it: no wait becomes
+-- longer. A day that has begun goes on, so that its tokens are not given a second time.
+local opening = [[
+local time = redis.call('TIME')
+local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
+local dates = { 'tat', 'share_at', 'paused', 'turn:high', 'turn:normal', 'turn:low' }
+local names = { 'at', 'share', 'born', 'day', 'day_taken', unpack(dates) }
+local values, state = redis.call('HMGET', KEYS[1], unpack(names)), {}
+for index, name in ipairs(names) do state[name] = values[index] end
+local function kept(name, other) return tonumber(state[name] or '') or other end
+
+local behind = kept('at', now) - now
+for _, name in ipairs(behind > 0 and dates or {}) do
+  if state[name] then
+    state[name] = string.format('%.6f', kept(name, 0) - behind)
+    redis.call('HSET', KEYS[1], name, state[name])
+  end
+end
+redis.call('HSET', KEYS[1], 'at', string.format('%.6f', now))
+local day = math.floor(now / 86400)
+if kept('day', 0) == day + 1 then day = day + 1 end
+local share = math.min(1, kept('share', 1) + math.max(0, now - kept('share_at', now)) / 60)
+]]
+
 -- Key 1: the hash of the limit.
 -- Arguments:
 --  1 rate: tokens a second.
@@ -21,21 +45,13 @@
 -- 14 a day, 15 the tokens used on it.
 -- Returns texts: tokens granted, seconds to wait, the cap that is used up or "", the turn, the day, born, left today,
 -- seconds until the next day.
-local text = [[
+local text = opening
+  .. [[
 local function number(index) return tonumber(ARGV[index]) end
 local rate, capacity, reserve, lane = number(1), number(2), number(3), ARGV[4]
 local least, wanted, batch, patience, turn = number(5), number(6), number(7), number(8), number(9)
 local daily = number(10)
-local RECOVERY, ROUNDING = 60, 0.000001
-
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local day = math.floor(now / 86400)
-
-local names = { 'tat', 'share', 'share_at', 'paused', 'born', 'day', 'day_taken', 'turn:' .. lane }
-local values, state = redis.call('HMGET', KEYS[1], unpack(names)), {}
-for index, name in ipairs(names) do state[name] = values[index] end
-local function kept(name, other) return tonumber(state[name] or '') or other end
+local ROUNDING = 0.000001
 
 local born = state.born or ''
 if born == '' then
@@ -48,7 +64,6 @@ if ARGV[13] ~= '' and ARGV[13] ~= born then
 elseif number(12) == day then
   taken = math.max(0, taken - number(11))
 end
-local share = math.min(1, kept('share', 1) + math.max(0, now - kept('share_at', now)) / RECOVERY)
 local speed = rate * share
 
 local function finish(granted, wait, cap, next_turn)
@@ -92,17 +107,15 @@ return finish(0, wait, '', next_turn)
 ]]
 
 -- KEYS[1] the hash · ARGV[1] seconds of the pause. A refusal by the service stops all machines, and halves the rate.
-local refused = [[
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local state = redis.call('HMGET', KEYS[1], 'paused', 'share', 'share_at', 'tat')
-local paused, share = tonumber(state[1] or '') or 0, tonumber(state[2] or '') or 1
-share = math.min(1, share + math.max(0, now - (tonumber(state[3] or '') or now)) / 60)
+local refused = opening
+  .. [[
+local paused = kept('paused', 0)
 local stop = now + tonumber(ARGV[1])
 if now >= paused then share = math.max(1 / 64, share / 2) end
-redis.call('HSET', KEYS[1], 'paused', string.format('%.6f', math.max(paused, stop)),
-  'share', string.format('%.6f', share), 'share_at', string.format('%.6f', math.max(paused, stop)),
-  'tat', string.format('%.6f', math.max(tonumber(state[4] or '') or 0, stop)))
+stop = math.max(paused, stop)
+redis.call('HSET', KEYS[1], 'paused', string.format('%.6f', stop),
+  'share', string.format('%.6f', share), 'share_at', string.format('%.6f', stop),
+  'tat', string.format('%.6f', math.max(kept('tat', 0), stop)))
 redis.call('EXPIRE', KEYS[1], 2 * 86400)
 return 'OK'
 ]]

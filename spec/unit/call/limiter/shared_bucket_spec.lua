@@ -128,6 +128,30 @@ describe("a rate limit that machines share", function()
     assert.is_true(burst_of(sent, 100) <= 100)
   end)
 
+  for _, seconds in ipairs { 100, 3600, 40000 } do
+    it(("waits no longer where the clock of Redis is set back by %d seconds"):format(seconds), function()
+      local ahead, taken = seconds, 0
+      local limiter = new_limiter(
+        { rate = 10, burst = 10 },
+        scripted_redis.new(function()
+          return START + time.now() + ahead
+        end)
+      )
+      time.tasks.run(function()
+        spawn_callers(limiter, 3, "low", {}, 1, no_pause)
+        time.sleep(1)
+        limiter:refused(5)
+        ahead = 0
+        local began = time.now()
+        assert.is_true(limiter:acquire("low", began + 12))
+        while time.now() < began + 30 do
+          taken = taken + (limiter:acquire("high", time.now() + 10) and 1 or 0)
+        end
+      end)
+      assert.is_true(taken > 100)
+    end)
+  end
+
   it("asks Redis seldom for a machine that calls often", function()
     local sent, limiter = {}, new_limiter { rate = 1000, burst = 1000 }
     time.tasks.run(function()
@@ -268,6 +292,26 @@ describe("a cap that machines share", function()
     assert.is_nil(taken)
     assert.equal("daily", cap)
     assert.near((math.floor(START / 86400) + 1) * 86400 - START - time.now(), retry_after, 1)
+  end)
+
+  it("is not exceeded where the clock of Redis is set back to the day before", function()
+    local ahead, taken = math.floor(START / 86400 + 1) * 86400 - START + 10, 0
+    local set_back = scripted_redis.new(function()
+      return START + time.now() + ahead
+    end)
+    local machines = {}
+    for index = 1, 4 do
+      machines[index] = new_limiter({ rate = 100, burst = 100, daily = 100 }, set_back)
+    end
+    time.tasks.run(function()
+      for index, limiter in ipairs(machines) do
+        for _ = 1, 40 do
+          taken = taken + (limiter:acquire("high", time.now() + 10) and 1 or 0)
+        end
+        ahead = index == 2 and ahead - 60 or ahead
+      end
+    end)
+    assert.is_true(taken <= 100 and taken > 90)
   end)
 
   it("is not exceeded where the answers of Redis get lost", function()
