@@ -286,16 +286,6 @@ local function answer_to(arguments, choice)
   return help and (last == "-h" or last == "--help") and help() or nil
 end
 
-local function parse(parser, choice, arguments)
-  local parsed, fault = parser:pparse(arguments)
-  if choice.is_misplaced then
-    -- The status of help is that of `allow`, and an address from elsewhere may be "-h".
-    status.misuse "-h, --help and --version stand alone, or behind a verb"
-  elseif not parsed then
-    status.misuse(parsers.message(fault))
-  end
-end
-
 local function run_command(choice, world, parser)
   local command, flags, settings = choice.command, choice.output, choice.settings
   return execute(setmetatable({
@@ -357,8 +347,13 @@ function M.main(arguments, given, is_help)
       status.ensure_written(world.out:flush())
       return is_help and status.done or status_of_help(named(list, arguments), world)
     end
-    parse(parser, choice, arguments)
-    if choice.command and choice.command.is_help then
+    local parsed, fault = parser:pparse(arguments)
+    if choice.is_misplaced then
+      -- The status of help is that of `allow`, and an address from elsewhere may be "-h".
+      status.misuse "-h, --help and --version stand alone, or behind a verb"
+    elseif not parsed then
+      status.misuse(parsers.message(fault))
+    elseif choice.command and choice.command.is_help then
       return M.main(tables.concat(choice.arguments.verb, { "--help" }), given, true)
     elseif not choice.command then
       -- A script whose verb is empty must not get the status of `allow`.

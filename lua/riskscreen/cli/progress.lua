@@ -40,14 +40,10 @@ function M.line(context)
   return context.world.line
 end
 
--- A duration for people: "1:02:03" or "0:42".
+-- A duration for people: "1:02:03".
 local function duration(seconds)
   local whole = math.floor(seconds + 0.5)
-  local hours, minutes = math.floor(whole / 3600), math.floor(whole / 60) % 60
-  if hours > 0 then
-    return ("%d:%02d:%02d"):format(hours, minutes, whole % 60)
-  end
-  return ("%d:%02d"):format(minutes, whole % 60)
+  return ("%d:%02d:%02d"):format(math.floor(whole / 3600), math.floor(whole / 60) % 60, whole % 60)
 end
 
 ---The counts of the verdicts: "allow 90, review 4, block 2, unknown 1".

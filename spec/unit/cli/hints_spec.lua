@@ -37,13 +37,6 @@ describe("the command", function()
     refused("Is a directory", { "queue", "add", directory, "-n", "eth", "--redis", "redis://127.0.0.1:1" })
   end)
 
-  it("says of a journal that it has no decisions", function()
-    local path = temporary.path "decisions.jsonl"
-    temporary.write(path, "")
-    local status, out, err = cli.run { "journal", "show", path }
-    assert.same({ 0, "", "riskscreen: no decisions\n" }, { status, out, err })
-  end)
-
   it("writes no workbook", function()
     local path = temporary.path "rows.csv"
     temporary.write(path, "address\n" .. ADDRESS .. "\n")

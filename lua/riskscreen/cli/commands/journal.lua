@@ -108,8 +108,6 @@ local function run_show(context)
   end
   if options.address and count == 0 and not next(spellings) then
     status.misuse("--address: %s is no address, and no decision has it as its input", text.show(options.address))
-  elseif count == 0 then
-    context:tell "no decisions"
   end
   return context.is_damaged and status.unknown or status.done
 end
