@@ -116,10 +116,20 @@ local function read_line(connection, limit)
   return line
 end
 
--- The body of an announced length.
+-- The body of an announced length. Mostly it comes as one text, and needs no pieces.
 local function read_length(connection, length, limit)
   if length > limit then
     return body_too_large(connection, limit)
+  elseif connection.text == "" and length > 0 then
+    local received, failure = more(connection, length)
+    if not received then
+      return nil, failure
+    end
+  end
+  local body = connection.text
+  if #body == length then
+    connection.at = length + 1
+    return body
   end
   local pieces = {}
   local done, failure = read_bytes(connection, length, pieces)
