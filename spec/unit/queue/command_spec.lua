@@ -2,6 +2,8 @@
 local cjson = require "cjson"
 local cli = require "spec.support.cli"
 local command_line = require "spec.support.command_line"
+local queues = require "riskscreen.queue"
+local redis = require "riskscreen.redis"
 local redis_server = require "spec.support.redis"
 local row_reader = require "riskscreen.rows"
 local socket = require "socket"
@@ -231,6 +233,25 @@ describe_if("riskscreen queue", function()
       write("a.csv", HEADER .. rows_of(1, 12))
       queue "add @a.csv --run march"
       assert.equal(12, select(2, results "out.csv"))
+    end)
+
+    it("tells of another program that removes results at the same time", function()
+      queue "add @a.csv --run april"
+      queue "work --drain --sandbox"
+      local queue_of = queues.new { redis = redis.new { url = server.url } }
+      local Queue = getmetatable(queue_of).__index
+      local forget = Queue.forget
+      finally(function()
+        Queue.forget = forget
+      end)
+      function Queue.forget(own, read_results)
+        assert.equal(10, forget(queue_of, read_results)) -- the other program
+        return forget(own, read_results)
+      end
+      local arguments = { "queue", "results", "--redis", server.url, "-o", path "april.csv" }
+      local status, _, err = cli.run(arguments)
+      assert.equal(0, status, err)
+      assert.matches("one program at a time reads the results of a queue", err, 1, true)
     end)
 
     it("are written, and dead letters listed, also where another program's input is no object", function()

@@ -7,15 +7,13 @@ local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
 local SECRET = "RISKSCREEN_WEBHOOK_SECRET"
+local NO_SENDER = "deliveries must be authenticated: set %s, or give --allow ADDRESS, or --accept-unauthenticated"
 
 local function run(context)
   local options, world = context.options, context.world
   local secret = world.getenv(SECRET)
   if not secret and not options.allow and not options.accept_unauthenticated then
-    status.misuse(
-      "deliveries must be authenticated: set %s, or give --allow ADDRESS, or --accept-unauthenticated",
-      SECRET
-    )
+    status.misuse(NO_SENDER, SECRET)
   end
   local write_line = outputs.line_writer(world.out)
   local made, inbox = pcall(riskscreen.webhook.inbox, {

@@ -82,13 +82,11 @@ end
 -- The columns that have a value in some row, the cells of the rows, and the widths of the columns.
 local function filled(columns, rows)
   local kept, cells, widths = {}, {}, {}
-  for number = 1, #rows do
-    cells[number] = {}
-  end
   for index, column in ipairs(columns) do
     local place, has_value, widest = #kept + 1, false, width(column.name)
     for number, row in ipairs(rows) do
       local cell = text.printable(text_of(row[index]), LONGEST_CELL)
+      cells[number] = cells[number] or {}
       cells[number][place] = cell -- the next column takes the place of one without a value
       has_value, widest = has_value or row[index] ~= nil, math.max(widest, width(cell))
     end
