@@ -19,8 +19,8 @@ extern "C" {
 
 /* Registers every module of the library in package.preload, so that `require "riskscreen"` needs no file on disk. Call
  * it once for each Lua state, after opening the standard libraries. Opens nothing: what `require` returns belongs to
- * the state, and lua_close releases it, with all connections and requests under way. Raises if Lua runs out of memory.
- */
+ * the state, and lua_close releases it, with all connections and requests under way. Raises if Lua runs out of memory,
+ * and where the standard libraries are not open. */
 RISKSCREEN_API void riskscreen_preload(lua_State *L);
 
 /* Lets requests and tasks of the state go on, for about `budget` seconds. Never waits. It does what

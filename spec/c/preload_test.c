@@ -3,6 +3,7 @@
 #include <lua.h>
 #include <lualib.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "riskscreen.h"
 
@@ -23,8 +24,19 @@ static const char script[] = "package.path, package.cpath = '', ''\n"
                              "os.remove(output)\n"
                              "assert(summary.actions.block == 1)\n";
 
+static int preload(lua_State *L) {
+    riskscreen_preload(L);
+    return 0;
+}
+
 int main(void) {
     lua_State *L = luaL_newstate();
+    lua_pushcfunction(L, preload);
+    if (lua_pcall(L, 0, 0, 0) == 0 || strstr(lua_tostring(L, -1), "luaL_openlibs") == NULL) {
+        fprintf(stderr, "before luaL_openlibs: no clear error\n");
+        return 1;
+    }
+    lua_pop(L, 1);
     luaL_openlibs(L);
     riskscreen_preload(L);
     int status = luaL_loadstring(L, script) != 0 || lua_pcall(L, 0, 0, 0) != 0;

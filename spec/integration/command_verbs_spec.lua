@@ -226,6 +226,16 @@ describe("riskscreen kyt", function()
     end
   end)
 
+  it("takes a wrong parameter for misuse, with the values that there are", function()
+    local allowed = "direction must be one of .*received.*got 'recieved'; did you mean 'received'"
+    for _, verb in ipairs { "screen", "submit" } do
+      local output, status = shell(("riskscreen kyt %s %s -n eth --direction recieved 2>&1"):format(verb, HASH))
+      assert.equal(4, status, output)
+      assert.matches(allowed, output)
+    end
+    assert.equal(4, select(2, shell "riskscreen kyt wait ''"))
+  end)
+
   it("says what it has submitted where that cannot be written", function()
     local output, status = shell(("riskscreen kyt submit %s -n eth --direction received 2>&1 >/dev/full"):format(HASH))
     assert.equal(3, status)

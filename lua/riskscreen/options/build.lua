@@ -247,7 +247,8 @@ M.forms = {
 ---@return any[]|nil checked
 ---@return string|nil message an item may hold a secret and is not shown
 function M.list_of(value, wanted, check, fewest, most)
-  value = type(value) == "string" and { value } or value
+  local is_text = type(value) == "string"
+  value = is_text and { value } or value
   local count, list = tables.sequence_length(value), {}
   if not count then
     return nil, "must be a list of " .. wanted
@@ -257,7 +258,8 @@ function M.list_of(value, wanted, check, fewest, most)
   for index, item in ipairs(value) do
     local checked = check(item)
     if not checked then
-      return nil, ("must be a list of %s (entry %d is none)"):format(wanted, index)
+      return nil,
+        ("must be a list of %s; %s is not such a value"):format(wanted, is_text and "the text" or "entry " .. index)
     end
     list[index] = checked == true and item or checked
   end

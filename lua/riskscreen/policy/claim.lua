@@ -64,12 +64,16 @@ local options = {
   { name = "where", type = "table", default = {} },
 }
 
-local function where_options(fields)
-  local kinds = {}
-  for index, name in ipairs(text.words(fields)) do
+-- What `where` may name. Rules check the values of conditions.
+local function where_options(domain)
+  local kinds, list = {}, { { name = "error", type = "any" } }
+  for index, name in ipairs(text.words(domain.fields)) do
     kinds[index] = build.choice(name, KINDS)
   end
-  return { conditions.set_option("failed", lookups.names), build.group("is", kinds, nil, {}) }
+  for _, condition in ipairs(domain.conditions) do
+    list[#list + 1] = { name = condition.name, type = "any" }
+  end
+  return tables.concat(list, { conditions.set_option("failed", lookups.names), build.group("is", kinds, nil, {}) })
 end
 
 -- The value that a text stands for: a boolean, a text, or a list of texts.
@@ -155,7 +159,7 @@ function M.compile(domain, policy, given)
   local parsed = type(given) == "string" and parse(given) or given
   local checked, wrong = check.options(options, type(parsed) == "string" and {} or parsed)
   local where = checked and checked.where or {}
-  local own, wrong_where = check.options(where_options(domain.fields), tables.pick(where, { "failed", "is" }), "where.")
+  local own, wrong_where = check.options(where_options(domain), where, "where.")
   local claim, count = { forbidden = {}, is_lower = true, is = own and own.is }, 0
   for name, is_broken in pairs(breaks) do
     local bound = checked and (name == "never" and checked.never or RANKS[checked[name]])

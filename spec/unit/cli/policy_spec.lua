@@ -201,6 +201,35 @@ describe("riskscreen policy test", function()
     assert.equal(0, (cli.run { "policy", "test", file(POLICY), file(proofs:gsub("never review[^\n]*\n", "")) }))
   end)
 
+  it("reads cases of a score policy as CSV, with a direction, a strategy and a detail", function()
+    local rules = [[return require("riskscreen").score_policy {
+      rules = {
+        { direction = "in", detail = "mixer", action = "block" },
+        { strategy = "12", score_at_least = "70", action = "review" },
+        { score_below = "50", action = "allow" },
+      },
+    }]]
+    local cases = "max_score,status,direction,strategy,strategy_score,detail,action\n"
+      .. "40,1003,in,12,40,mixer,block\n40,1003,out,12,40,mixer,allow\n"
+      .. "40,1003,in,12,40,,allow\n80,1003,out,12,75,,unknown\n"
+    local status, out, err = cli.run { "policy", "test", file(rules), file(cases), "--csv" }
+    assert.same({ 0, "" }, { status, (out:gsub("^[^\n]*\n", "")) }, out)
+    assert.equal("riskscreen: 4 cases: 0 with another action\n", err)
+    status, out, err =
+      cli.run { "policy", "test", file(rules), file "max_score,status,detail,action\n40,1003,mixer,allow\n" }
+    assert.same({ 3, "" }, { status, out })
+    assert.matches("line 2: a strategy or a detail needs the column direction", err, 1, true)
+  end)
+
+  it("refuses an expected action that there is not", function()
+    for _, content in ipairs { '{"record":{"risk":{"risks":[]}},"action":"alow"}\n', "level,action\nhigh,alow\n" } do
+      local status, _, err = cli.run { "policy", "test", file(POLICY), file(content) }
+      assert.equal(3, status)
+      local wanted = "action must be one of allow, review, unknown, block (got 'alow'; did you mean 'allow'?)"
+      assert.matches(wanted, err, 1, true)
+    end
+  end)
+
   it("reports every case as TAP or as JUnit's XML", function()
     local _, tap = cli.run { "policy", "test", file(POLICY), file(CSV), "--report", "tap" }
     assert.matches("^TAP version 13\n1..4\nnot ok 1 %- line 2 is block\n# it is unknown\n# no rule covers", tap)

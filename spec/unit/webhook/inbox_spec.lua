@@ -702,7 +702,11 @@ describe("webhook.inbox", function()
     { "options without any authentication", {}, "who may deliver" },
     { "a secret without a place", { secret = { value = SECRET } }, "one of header, query and path" },
     { "a secret with two places", { secret = { value = SECRET, path = true, query = "q" } }, "one of header" },
-    { "a short secret", { secret = { value = "0123456789abcde", path = true } }, "16 to 1024 bytes" },
+    {
+      "a short secret",
+      { secret = { value = "0123456789abcde", path = true } },
+      "16 to 1024 bytes; the text is not such a value",
+    },
     { "a secret without a value", { secret = { path = true } }, "secret.value is required" },
     { "an empty allow-list", { allow = {} }, "at least 1" },
     { "a handler that is not a function", { handlers = { x = 1 } }, "types of events to functions" },

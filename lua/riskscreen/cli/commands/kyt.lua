@@ -73,7 +73,9 @@ local function decide(context, network, ask)
   local policy = context:policy() -- before anything is submitted
   local client = open(context)
   local result, other = ask(client)
-  if not policy and result and result.maxScore and not result.risks then
+  if not result and errors.is(other) and other.kind == "invalid_argument" then
+    error(other, 0) -- misuse of the command, and no decision
+  elseif not policy and result and result.maxScore and not result.risks then
     context:warn(NO_SCORE_POLICY)
   elseif not result and errors.is(other) and other.kind == "unsupported" then
     context:warn(NO_RESULTS)

@@ -1,11 +1,13 @@
 -- riskscreen policy: proves claims about a policy, compares it with another one, and tests it with cases.
 
 local build = require "riskscreen.options.build"
+local check = require "riskscreen.options.check"
 local claims = require "riskscreen.policy.claim"
 local clients = require "riskscreen.cli.client"
 local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
 local option_of = require "riskscreen.cli.option"
+local decisions = require "riskscreen.policy.decision"
 local decide = require("riskscreen.journal.replay").decide
 local journals = require "riskscreen.journal"
 local rows = require "riskscreen.rows"
@@ -158,6 +160,13 @@ local cells = {
   category_code = { "entity", "entity", "entityCategoryCode" },
   max_score = { "risk", "maxScore" },
   status = { "risk", "status" },
+  direction = { "strategy", "direction" },
+  strategy = { "strategy", "strategyNo" },
+  strategy_name = { "strategy", "strategyName" },
+  strategy_score = { "strategy", "score" },
+  detail = { "strategy", "details", 1, "code" },
+  detail_name = { "strategy", "details", 1, "name" },
+  detail_score = { "strategy", "details", 1, "score" },
   error = { "errors", "risk", "kind" },
 }
 local BOOLEANS = { ["true"] = true, ["false"] = false }
@@ -168,7 +177,7 @@ local function record_of_row(fields)
   if given then
     return decoder:decode(given)
   end
-  local is_result = (fields.max_score or "") ~= "" or (fields.status or "") ~= ""
+  local is_result = (fields.max_score or "") ~= "" or (fields.status or "") ~= "" or (fields.direction or "") ~= ""
   local record = { risk = is_result and { requestId = "case" } or { risks = json.empty_array() } }
   record.risk = (fields.error or "") == "" and record.risk or nil
   for _, name in ipairs(tables.sorted_keys(tables.without(fields, "action", "name"))) do
@@ -187,6 +196,15 @@ local function record_of_row(fields)
   end
   if record.errors then
     record.errors.risk.message = "the lookup failed"
+  end
+  local strategy = record.strategy
+  if strategy and not (strategy.direction and record.risk) then
+    return nil, "a strategy or a detail needs the column direction, and no error"
+  elseif strategy then
+    local number = strategy.strategyNo or "case"
+    record.risk.dirData = tables.merge({ ["in"] = {}, out = {} }, { [strategy.direction] = { [number] = strategy } })
+    strategy.strategyNo, strategy.details = number, strategy.details or json.empty_array()
+    strategy.direction, record.strategy = nil, nil
   end
   return record
 end
@@ -223,6 +241,8 @@ local function cases_of(path)
   return err and status.fail(status.unknown, err.message) or cases
 end
 
+local expectation = { build.choice("action", decisions.actions, nil, "The expected action.") }
+
 -- Decides the cases, but for those of a journal that a list has decided. Without another one the command ends.
 local function results_of_cases(policy, path)
   local results = {}
@@ -231,6 +251,10 @@ local function results_of_cases(policy, path)
     if not decision or type(case.action) ~= "string" then
       local problem = case.problem or "a case has `record`, as a journal has it, and `action`"
       status.fail(status.unknown, ("%s, line %d: %s"):format(path, case.line, tostring(problem)))
+    end
+    local _, err = check.options(expectation, { action = case.action })
+    if err then
+      status.fail(status.unknown, ("%s, line %d: %s"):format(path, case.line, err.message))
     end
     results[#results + 1] = case.source ~= "list"
         and {
