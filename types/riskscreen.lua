@@ -1456,7 +1456,7 @@ local riskscreen_ReportRequest = {}
 ---@return riskscreen.Error|nil err
 function riskscreen.report.write(request) end
 
----@class riskscreen.explore.World what a program has beside its client
+---@class riskscreen.explore.World the parts of a program's world beside its client
 ---@field inputs riskscreen.explore.Input[]
 ---@field store riskscreen.Store it outlives the program
 ---@field secret { value: string, header: string } of the webhooks, for an inbox

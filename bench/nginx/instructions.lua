@@ -11,7 +11,7 @@ local WARM = 20 -- before the first that counts
 local LRU = 8 -- addresses: few, so that the addresses of a count come from the dict
 local OFTEN = 2 -- addresses, few enough for the worker's memory
 
--- callgrind writes what it has counted before each call of this function, which nginx itself does not call.
+-- callgrind writes its counts before each call of this function. nginx itself never calls it.
 local MARK = "getpgrp"
 
 local HTTP = [[

@@ -5,7 +5,7 @@ local COMMAND = "LUA_PATH='lua/?.lua;lua/?/init.lua;;' LUA_CPATH=\"$PWD/build/5.
   .. "valgrind --tool=callgrind --callgrind-out-file=/dev/null lua5.4 bench/support/ways.lua '%s' %d %d 2>&1"
 
 local M = {
-  -- What the server answers. nginx puts in the address.
+  -- The server's answer. nginx puts in the address.
   ANSWER = '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1767225600000,"address":"$arg_address",'
     .. '"network":"$arg_network","whitelist":false,"risks":[{"riskLevel":"low","riskType":"online-gambling",'
     .. '"riskSource":"Provider"}]}}',

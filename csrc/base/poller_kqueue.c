@@ -137,7 +137,7 @@ void rsc_poller_remove(struct rsc_poller *poller, int fd) {
     }
 }
 
-/* What a descriptor's event means for those who have asked for `wanted`. */
+/* The meaning of a descriptor's event for those who have asked for `wanted`. */
 static uint32_t meaning_of(const struct kevent *event, uint32_t wanted) {
     bool ended = (event->flags & EV_EOF) != 0;
     if ((event->flags & EV_ERROR) != 0) {

@@ -51,7 +51,7 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
  * set. */
 int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events, void *user);
 
-/* Returns the user for whom libcurl waits for a socket, or NULL. */
+/* Returns the user that waits for this socket through libcurl, or NULL. */
 void *rsc_sockets_user(const struct rsc_sockets *sockets, int fd);
 
 /* Lets a connection rest, unless libcurl waits for it: its peer may send nothing before the next request. If it sends

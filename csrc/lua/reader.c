@@ -113,7 +113,7 @@ bool rsc_reader_new(lua_State *L, int nodes) {
     return is_readable;
 }
 
-/* Reading. Each function returns the byte after what it has read, or NULL. */
+/* Reading. Each function returns the byte after the value that it has read, or NULL. */
 
 struct reading {
     struct rsc_builder *builder;

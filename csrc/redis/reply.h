@@ -21,7 +21,7 @@ struct rsc_redis_value {
     struct rsc_text text; /* of a text or an error, within the bytes that were read */
 };
 
-/* The search for the end of a reply, of which more and more comes. A zeroed struct is its beginning. */
+/* The search for the end of a reply that comes in parts. A zeroed struct is its beginning. */
 struct rsc_redis_scan {
     size_t start, at;                      /* of the reply, and of the next value */
     size_t size;                           /* what counts towards the limit so far */
@@ -29,7 +29,7 @@ struct rsc_redis_scan {
     int64_t left[RSC_REDIS_DEPTH_MAX + 1]; /* values to come of each of them */
 };
 
-/* What is read instead of a value or a reply. */
+/* The result in place of a value or a reply. */
 enum {
     RSC_REDIS_INCOMPLETE = 110, /* its end has not come */
     RSC_REDIS_MALFORMED,

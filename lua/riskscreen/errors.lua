@@ -124,7 +124,7 @@ function M.ends_run(err)
   return err ~= nil and lasting[err.kind] == true
 end
 
----What a pcall has returned: its value and error; or nil and the error object that was raised. Any other failure is
+---The result of a pcall: its value and error; or nil and the error object that was raised. Any other failure is
 ---raised again.
 ---@param ok boolean
 ---@param value any

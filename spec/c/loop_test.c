@@ -23,7 +23,7 @@ static void start_alarms(void) {
     CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0, "setitimer");
 }
 
-/* A child that ends what it has inherited takes nothing from the parent. */
+/* A child that ends its inherited objects takes nothing from the parent. */
 static void test_fork(void) {
     struct rsc_loop loop;
     struct rsc_error error;

@@ -169,7 +169,7 @@ static void test_late(struct rsc_loop *loop, struct rsc_origin *origin, int go_o
     CHECK(!end(loop, second, "right"), "the next one fails");
 }
 
-static const char *extra[2]; /* what comes with the first answer, and after the next request on its connection */
+static const char *extra[2]; /* bytes sent with the first answer, and after the next request on its connection */
 
 /* Answers on one or two connections, on the first with what is extra. */
 static void *serve_extra(void *go_on) {

@@ -20,7 +20,7 @@ local function leaks(name, arguments)
   return name == "sqlite" and arguments[1] == VALUES[3]
 end
 
--- The names that the reference describes, with or without what they belong to.
+-- The names that the reference describes, with or without their owner.
 local documented = {}
 for heading in assert(io.open "docs/reference.md"):lines() do
   local name = heading:match "^### `[%w_.:]-([%w_]+)%(" or heading:match "^### `client%.[%w_.:]-([%w_]+)`"
@@ -50,7 +50,7 @@ local function functions_of(subject)
   return found
 end
 
--- Calls a function at a line of this file. Returns what it raises, the error that it returns, or its result.
+-- Calls a function at a line of this file. Returns the raised error, the returned error, or the result.
 local function call(fn, arguments)
   local _, failure, err = pcall(function()
     local result, err = fn(unpack(arguments, 1, arguments.n))

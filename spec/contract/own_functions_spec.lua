@@ -22,7 +22,7 @@ local function returning(value)
   end
 end
 
--- What goes wrong in a function that is only told something, and in one that returns a number.
+-- Errors in a function whose result is ignored, and in one that returns a number.
 local told = { raises = raises, ["yields by itself"] = yields }
 local numbers = {
   raises = raises,

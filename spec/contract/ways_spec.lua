@@ -21,7 +21,7 @@ local function messages(decision)
   return list
 end
 
--- What two decisions about the same evidence have in common.
+-- The common part of two decisions about the same evidence.
 local function summary(decision)
   return { action = decision.action, degraded = decision.degraded == true, reasons = messages(decision) }
 end

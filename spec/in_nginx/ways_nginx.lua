@@ -6,7 +6,7 @@ local random = require "spec.support.random"
 local riskscreen = require "riskscreen"
 
 local ROUNDS = 110
--- Without the core another decoder reads the answers, which has other words for what is not JSON.
+-- Without the core another decoder reads the answers. It has other messages for invalid JSON.
 local HAS_CORE = not os.getenv "RISKSCREEN_WITHOUT_CORE"
 local NETWORK = "eth"
 

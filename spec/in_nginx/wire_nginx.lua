@@ -21,7 +21,7 @@ teardown(function()
   server:stop(nginx.BROKEN_CONNECTIONS)
 end)
 
--- What was believed, or nil.
+-- The value that was believed, or nil.
 local function belief(outcome)
   return not outcome.kind and { outcome.status, outcome.value, outcome.size, outcome.headers } or nil
 end

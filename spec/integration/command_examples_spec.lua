@@ -32,7 +32,7 @@ local files = {
   ["config/riskscreen/production.conf"] = "timeout = 5\n",
 }
 
--- What a user has done before.
+-- Steps that a user has taken before.
 local before = [[
   riskscreen screen --file addresses.csv -o results.csv -q
   riskscreen screen %s -n eth -q --journal decisions.jsonl --journal-record
@@ -53,7 +53,7 @@ local describe_if = redis_server.is_installed() and describe or pending
 describe_if("an example in the help", function()
   local directory, environment, process, redis, request_id
 
-  -- Runs lines of a shell in a directory, and ends what they leave behind.
+  -- Runs lines of a shell in a directory, and ends the processes that they leave behind.
   local function shell(place, lines, seconds)
     temporary.write(
       place .. "/lines.sh",

@@ -1,4 +1,5 @@
--- The files that verbs of the `riskscreen` command write: what they never replace, and what stands under their names.
+-- The files that verbs of the `riskscreen` command write: which files they never replace, and what stands under their
+-- names.
 local cli = require "spec.support.cli"
 local command_line = require "spec.support.command_line"
 local lfs = require "lfs"

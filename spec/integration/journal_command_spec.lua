@@ -30,7 +30,7 @@ describe("the journal of the command", function()
     return list
   end
 
-  -- The lines of `journal show`, decoded, its status and what it says.
+  -- The lines of `journal show`, decoded, its status and its messages.
   local function show(...)
     local status, out, err = run { "journal", "show", path, "--jsonl", ... }
     local list = {}

@@ -19,7 +19,7 @@ local function input_of(content)
   }
 end
 
--- What the server answers to some lines.
+-- The server's answers to some lines.
 local function session(arguments, lines, env)
   local status, out, err = cli.run(arguments, { input = input_of(table.concat(lines, "\n")), env = env })
   local answers = {}
@@ -43,7 +43,7 @@ local function tool(name, arguments)
   return request(1, "tools/call", { name = name, arguments = arguments })
 end
 
--- What a tool answers, as the JSON in its text.
+-- A tool's answer, as the JSON in its text.
 local function result(arguments, line, env)
   local answers = session(arguments, { START, line }, env)
   local content = answers[2].result.content[1].text

@@ -215,7 +215,7 @@ describe("a file of version 0.1.0", function()
   end)
 end)
 
--- What 0.9.0 kept names no service and no account.
+-- Files of 0.9.0 name no service and no account.
 describe("what version 0.9.0 has kept", function()
   local directory, remove
 

@@ -127,7 +127,7 @@ describe("every verb that reads rows", function()
     return summary and table.concat(list, "\n") or refusal(err.message)
   end
 
-  -- The queue itself is a stand-in: what counts is what it is given.
+  -- The queue itself is a stand-in: the rows that it is given count.
   function ways.queue()
     local list, new = {}, queues.new
     function queues.new()

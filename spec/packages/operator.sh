@@ -1,6 +1,6 @@
-# An nginx operator with a checkout in /root, which the workers cannot read. The library is installed for nginx alone, and
-# the gate of docs/nginx.md stands in front of a location. Then the checkout is moved, the library removed, and a fleet
-# started.
+# An nginx operator with a checkout in /root, which the workers cannot read. The library is installed for nginx alone,
+# and the gate of docs/nginx.md stands in front of a location. Then the checkout is moved, the library removed, and a
+# fleet started.
 . spec/packages/common.sh
 cat >"$work/script" <<'SCRIPT'
 apt-get install -q nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson curl ca-certificates
@@ -36,7 +36,7 @@ cd /srv/moved
 cmake --build /root/project/build/luajit --target uninstall
 [ -z "$(find /usr/local -path '*riskscreen*')" ]
 
-# What one gate of a fleet has learned another one knows, until it is purged on any of them.
+# All gates of a fleet know a decision of one of them, until it is purged on any of them.
 ./dev fleet 8090 &
 status 127.0.0.1:8090/metrics
 status 127.0.0.1:8091/metrics

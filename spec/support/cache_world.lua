@@ -13,7 +13,7 @@ local MOST_STEPS = 1000000
 local function nothing() end
 
 local M = {
-  -- What nginx does for a cache, and nobody here.
+  -- The services of nginx that a cache lacks here.
   without_nginx = { hold = nothing, release = nothing, may_end = nothing },
 }
 

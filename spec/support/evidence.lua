@@ -6,7 +6,7 @@ local policies = require "riskscreen.policy"
 local ABSENT = {}
 local HEADERS = { ["content-type"] = "application/json" }
 
--- What a field may be instead of what it should be.
+-- Wrong values of a field.
 local others = { ABSENT, json.null, "", "something new", 7, true, json.empty_array(), { nested = "object" } }
 
 local M = {}

@@ -100,7 +100,7 @@ return function(random)
     }
   end
 
-  -- A counterparty of which nothing but the direction may be missing, so that this can decide a share.
+  -- A counterparty that may lack its direction alone, so that the direction can decide a share.
   local function known_opponent()
     local made = { dir = optional(pick { "in", "out" }, 3), symbol = pick { "ETH", "ETH", "BTC" } }
     made.amount = pick { 0, 1, 2, 4 }
@@ -377,8 +377,8 @@ return function(random)
   NAMED.entityCategory, NAMED.entityCategoryCode, NAMED.code, NAMED.name = true, true, true, true
 
   ---Takes knowledge out of answers: fields are dropped, or get null, another type, an unknown value, or their own value
-  ---in capitals. Returns their names. What an option of the operator says about a field that is absent is kept: such a
-  ---field gets another type instead.
+  ---in capitals. Returns their names. A field to whose absence an option of the operator gives a meaning gets another
+  ---type instead.
   function M.lessen(evidence, options, risks)
     local lost, found = {}, places(evidence)
     for index = 1, math.min(random.integer(3), #found) do

@@ -1,4 +1,4 @@
--- Sends the bytes of cases (wire.lua) to an HTTP client, and returns what it makes of them.
+-- Sends the bytes of cases (wire.lua) to an HTTP client, and returns its results.
 local assert = require "luassert"
 local native = require "riskscreen.runtime.native"
 local native_driver = require "spec.support.native_driver"

@@ -4,7 +4,7 @@ local wire = require "spec.support.wire"
 
 local LONGEST = 2048 -- bytes of an answer that is changed
 
--- What is put into an answer, or in place of some of its bytes.
+-- Texts that are put into an answer, or in place of some of its bytes.
 local DAMAGE = {
   "\r",
   "\n",

@@ -1,4 +1,4 @@
--- What a client made of an answer, as one value that JSON can hold: inside nginx and outside.
+-- A client's result for an answer, as one value that JSON can hold: inside nginx and outside.
 local json = require "riskscreen.json"
 
 local decoder = json.decoder { duplicates = "refuse" }

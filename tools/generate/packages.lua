@@ -51,7 +51,7 @@ local TEST = [[
 test = { type = "command", script = "spec/rock.lua" }
 ]]
 
--- What each room is for, in the order of cmake/rooms.cmake.
+-- The purpose of each room, in the order of cmake/rooms.cmake.
 local ROOMS = {
   library = "riskscreen's library alone: screen blockchain addresses and transactions from Lua",
   sandbox = "The simulated risk service of riskscreen, for tests and demonstrations",

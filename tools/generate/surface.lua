@@ -69,7 +69,7 @@ local function classes(described, elsewhere, opaque)
   return list
 end
 
--- A class of which some fields are public.
+-- A class with some public fields.
 local function class(name, fields)
   return { class = "riskscreen." .. name, fields = words(fields) }
 end

@@ -290,7 +290,7 @@ function probes.result(measured, found)
   return "the result is pending"
 end
 
--- An item that the service refuses, by what the interface shows. One that does not refuse it writes it.
+-- An item that the service refuses, as the interface shows. One that does not refuse it writes it.
 function probes.write(measured, found)
   if not measured.given.write then
     return "this probe writes: --write allows it"
@@ -305,7 +305,7 @@ end
 
 local M = {}
 
----Asks the service, by at most `budget` requests. What is cheap and matters for decisions comes first.
+---Asks the service, by at most `budget` requests. Cheap probes that matter for decisions come first.
 ---@param client riskscreen.Client
 ---@param given { address?: string, risky_address?: string, request_id?: string, write?: boolean }
 ---@param budget integer requests

@@ -12,7 +12,7 @@ local M = {}
 ---@field clear fun() removes the line
 ---@field width? integer of the terminal; nil where nothing is drawn: with --quiet, or if stderr is no terminal
 
----The line of a verb. What the command writes on stderr removes it.
+---The line of a verb. Each text of the command on stderr removes it.
 ---@param context riskscreen.cli.Context
 ---@return riskscreen.cli.ProgressLine
 function M.line(context)

@@ -155,7 +155,8 @@ function M.of_failure(failure)
   return lacking and M.usage or M.unknown, lacking or "failed: " .. message, lacking and true
 end
 
----What a function of the library has made. Its misuse is one of the command, and other failures are this machine's.
+---The value that a function of the library has made. Its misuse is one of the command, and other failures are this
+---machine's.
 ---@param make fun(...): any, any
 ---@param ... any
 ---@return any made

@@ -35,7 +35,7 @@ local default_policy = policies.new()
 ---@field id? string|number your identifier of the request, for the decision and the journal
 ---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 
--- Names and texts, none of which is too long for a line of a journal.
+-- Names and texts. None is too long for a line of a journal.
 local function checked_meta(value)
   local copy = {}
   for name, content in pairs(value) do

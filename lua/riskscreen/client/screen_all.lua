@@ -62,7 +62,7 @@ local function check_fields(item, index)
   end
 end
 
--- The rows of an open file as items, and their reader. What refuses the file is the run's failure.
+-- The rows of an open file as items, and their reader. A refusal of the file is the run's failure.
 local function rows_of(handle, settings)
   local input, err = sources.of_handle(handle, function()
     return rows.open(handle, tables.merge(settings, { checked_first = true }))

@@ -169,8 +169,8 @@ local function key_of(address, network)
   return addresses.key(address, network) or false
 end
 
--- What the program was told about an address: ALLOWED by a sound decision, also in an earlier life; true by an answer
--- to a question of its own; false by another decision.
+-- The decisions about an address that the program was given: ALLOWED by a sound decision, also in an earlier life; true
+-- by an answer to a question of its own; false by another decision.
 local ALLOWED = "allowed"
 
 local function is_sound_allow(plan, decision)
@@ -402,7 +402,7 @@ end
 
 -- The program
 
----@class riskscreen.explore.World what a program has beside its client
+---@class riskscreen.explore.World the parts of a program's world beside its client
 ---@field inputs riskscreen.explore.Input[]
 ---@field store riskscreen.Store it outlives the program
 ---@field secret { value: string, header: string } of the webhooks, for an inbox

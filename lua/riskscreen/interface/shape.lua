@@ -156,7 +156,7 @@ function M.drop_nulls(shape, value)
   return value
 end
 
----A shape for the core's reader: a list of the shapes within it, none of which has shapes of its own. Each names the
+---A shape for the core's reader: a list of the shapes within it. These have no shapes of their own. Each names the
 ---places of its fields, or of the shape of its elements, which stand in a row. Nil for a shape that the reader does not
 ---know.
 ---@param shape riskscreen.Shape

@@ -167,7 +167,7 @@ local function is_store(value)
 end
 
 -- The lines of a journal, each with its chain, its file and its number there; its files as far as they are read; the
--- head that was noted. What is no line is a fault, of which `is_beyond` says whether all lines are read nevertheless.
+-- head that was noted. Text that is no line is a fault. `is_beyond` says whether all lines are read nevertheless.
 local function open(source, tell)
   local paths, noted = {}, nil
   local each

@@ -112,7 +112,7 @@ function Journal:finish()
   end
 end
 
--- What the timer does. Without new decisions, it notes how far the journal goes.
+-- The work of the timer. Without new decisions, it notes how far the journal goes.
 local function work(self)
   if self.journal:stats().waiting > 0 then
     flush(self)

@@ -102,7 +102,7 @@ end
 local runtime_defaults = { refusal = nothing, problem = nothing, abortable = same }
 local task_defaults = { contain = pcall, pcall = pcall, iterator = same, blocks = nothing }
 
--- A copy with defaults. What the table inherits counts: a runtime may be another one with some functions of its own.
+-- A copy with defaults. Inherited fields count: a runtime may be another one with some functions of its own.
 local function complete(given, defaults)
   local copy = setmetatable(tables.copy(given), getmetatable(given))
   for name, default in pairs(defaults) do

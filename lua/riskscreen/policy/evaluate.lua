@@ -34,7 +34,7 @@ local function new_reason(case, action, message, rule, err)
 end
 
 ---Whether a condition holds; when that is not known, also the cause if there is something to say about it.
----Where the service does not offer its lookup the operator has said what that means.
+---Where the service does not offer its lookup, the operator's `not_offered` counts.
 ---@param entry { condition: riskscreen.Condition, wanted: any, lookup: riskscreen.LookupName }
 ---@param case riskscreen.Case
 ---@param not_offered? "unknown"|"skip"

@@ -339,7 +339,7 @@ function M.case_of(self, results, index)
   return risks and case_of_risk(self, results, risks[index]) or case_without_risks(self, results, failures, err), err
 end
 
--- What a proof needs to know about policies for addresses.
+-- The facts that a proof needs about policies for addresses.
 local domain = {
   conditions = conditions.list,
   named = { "category" },

@@ -30,7 +30,7 @@ local function is_hidden(policy, compiled)
   end
 end
 
--- What keeps a rule from deciding, if it never does.
+-- The reason why a rule never decides, if it never does.
 local function fault_of(domain, policy, compiled, found)
   if compiled.errors then
     return is_hidden(policy, compiled) and "earlier rules handle its errors" or nil
@@ -54,7 +54,7 @@ local function networks_without(compiled)
   return table.concat(tables.sorted_keys(missing), ", ")
 end
 
--- What the policy does about evidence with an unknown value of a field.
+-- The policy's actions for evidence with an unknown value of a field.
 local function unknown_value(domain, policy, field)
   local claim, actions, allowed = { is = { [field] = "unknown" } }, {}, {}
   local elements = prove.enumerate(domain, { policy }, claim, 1)

@@ -48,7 +48,7 @@ local KINDS = {
 ---@field tracks riskscreen.policy.Track[] the one of a claim first
 ---@field finish? fun(evidence: table): table the evidence of the parts as a policy takes it
 
----What a kind of policies gives to a proof.
+---The facts about a kind of policies that a proof needs.
 ---@class riskscreen.policy.Domain
 ---@field conditions riskscreen.Condition[]
 ---@field named string[] the conditions whose values are known by being named
@@ -130,7 +130,7 @@ local function prepare(space, claim)
   return first
 end
 
--- Whether a claim is about a candidate. What it says about fields is about the first risk of a list alone, or the first
+-- Whether a claim is about a candidate. Its conditions on fields are about the first risk of a list alone, or the first
 -- strategy.
 local function is_wanted(part, claim, kinds)
   for field, kind in pairs((part.slot or 1) == 1 and claim.is or NONE) do
@@ -162,7 +162,7 @@ local function outcome_of(atom, case)
   return holds and HOLDS or FAILS
 end
 
--- What the action of a case depends on besides its conditions.
+-- Everything besides the conditions that the action of a case depends on.
 local function note_of(track, case, err)
   if not case then
     return "none"

@@ -304,7 +304,7 @@ local function by_part(rules)
   return rules_about
 end
 
--- What a proof needs to know about policies for transactions.
+-- The facts that a proof needs about policies for transactions.
 local domain = {
   conditions = score_conditions,
   named = { "strategy", "strategy_name", "detail", "detail_name" },

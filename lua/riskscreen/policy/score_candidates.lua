@@ -34,7 +34,7 @@ local function scores_of(policies)
   return list
 end
 
--- What a slot may hold beside the largest score: nothing, a direction without strategies, or a strategy.
+-- The values of a slot beside the largest score: nothing, a direction without strategies, or a strategy.
 local function slots_of(directions, scores, largest)
   local list = { { weight = 0, kinds = {} } }
   for _, direction in ipairs(directions) do

@@ -49,7 +49,7 @@ local function command_of(command)
   return command
 end
 
--- Raises at the caller of the client's method. What is behind a gap would not be sent.
+-- Raises at the caller of the client's method. Arguments behind a gap would not be sent.
 local function expect_list(name, list)
   if type(list) ~= "table" or not tables.sequence_length(list) then
     error(("redis: %s must be a list without a gap (got %s)"):format(name, text.kind(list)), 3)

@@ -20,7 +20,7 @@ local function of_list(list)
   return read, count
 end
 
--- Of each open file that was not read to its end: the reader, which holds what it has read ahead.
+-- The reader of each open file that was not read to its end. It holds the bytes that were read ahead.
 local unread = setmetatable({}, { __mode = "k" })
 
 local M = {}

@@ -90,7 +90,7 @@ function M.is_possible(assumption, value)
     or assumption.kind == "count" and type(value) == "number" and value >= 0 and value % 1 == 0
 end
 
----The entries of a whole profile: what is not given is as assumed.
+---The entries of a whole profile. Entries that are not given are as assumed.
 ---@type riskscreen.Option[]
 M.options = {}
 for index, assumption in ipairs(M.list) do

@@ -1,4 +1,4 @@
--- What a profile changes in the requests and answers of the sandbox. The rest of the sandbox knows no profile.
+-- A profile's changes to the requests and answers of the sandbox. The rest of the sandbox knows no profile.
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
 

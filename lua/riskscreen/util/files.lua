@@ -19,7 +19,7 @@ function M.read(path, most)
   return content or (not message and "") or nil, message
 end
 
----What a path names, also behind a link; nil where nothing is there.
+---The kind of file at a path, also behind a link; nil where nothing is there.
 ---@param path string
 ---@return "file"|"directory"|"pipe"|"device"|nil
 function M.kind(path)
@@ -154,8 +154,8 @@ local function claim(path)
   return nil, message or "another program is writing it"
 end
 
----Begins to replace a whole file: what is not complete never stands under its name. A link stays a link, and the new
----file has the permissions of the old one. What is no file of bytes is written directly. Of two programs that replace a
+---Begins to replace a whole file: an incomplete file never stands under its name. A link stays a link, and the new
+---file has the permissions of the old one. A device or a pipe is written directly. Of two programs that replace a
 ---file at the same time, the second one fails.
 ---@param path string
 ---@return file*|nil

@@ -34,7 +34,7 @@ end
 ---@type fun(): number
 M.now = core and core.time or portable_clock()
 
----The age of a moment that was written down. It is nil for a moment in the future: what that permits has ended.
+---The age of a moment that was written down. It is nil for a moment in the future: its permission has ended.
 ---@param written any
 ---@param now number by the same clock
 ---@param ahead? number by how much the clock that wrote it may be ahead

@@ -117,7 +117,7 @@ local function keys_of(address, network)
   return key or old_key, old_key
 end
 
--- What a change says of a value of an item. One that is not JSON, such as NaN, must not stop the watch.
+-- The text of a change for a value of an item. One that is not JSON, such as NaN, must not stop the watch.
 local function shown(value)
   if value ~= nil and not json.encode(value) then
     return text.show(value)
@@ -350,7 +350,7 @@ local function screen(self, item)
   return screened(self, decision, item.entry)
 end
 
--- Screens what is left of the cycle. With `spread` the screenings fill the interval. Returns whether it has come to the
+-- Screens what is left of the cycle. With `spread` the screenings fill the interval. Returns whether it has reached the
 -- end.
 local function pass(self, spread)
   local items = remaining(self)

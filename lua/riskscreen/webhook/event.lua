@@ -55,7 +55,7 @@ local function name_message(event, field)
   end
 end
 
--- What is wrong with an event, and the field that has it.
+-- The fault of an event, and the field that has it.
 local function message_of(event)
   local message = shape.check(records.webhook_event, event, "event")
   if message then

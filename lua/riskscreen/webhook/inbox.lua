@@ -166,7 +166,7 @@ local function delivery_of(method, headers, body, where)
   }
 end
 
--- The event with the fetched result in place of its own data. What else the sender has put into it is dropped.
+-- The event with the fetched result in place of its own data. Everything else from the sender is dropped.
 local function with_fetched_data(self, event)
   local request_id = event.data.requestId
   if type(request_id) ~= "string" or request_id == "" then

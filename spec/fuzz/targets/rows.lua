@@ -1,5 +1,5 @@
--- Any bytes as a file of rows. What is read does not depend on the pieces, and lines only grow. A field that is written
--- as the command writes it reads the same.
+-- Any bytes as a file of rows. The rows do not depend on the pieces, and line numbers only grow. A field that is
+-- written as the command writes it reads the same.
 local rows = require "riskscreen.rows"
 local write = require("riskscreen.cli.output").csv
 

@@ -1,4 +1,4 @@
--- What the command says to a person who has written something that is nearly right.
+-- The command's messages for input that is nearly right.
 local cli = require "spec.support.cli"
 local temporary = require "spec.support.temporary"
 

@@ -161,7 +161,7 @@ local function new_inbox(options)
   return riskscreen.webhook.inbox(all)
 end
 
--- The event comes to one inbox, and another inbox over the same place brings it to the resumed transaction.
+-- One inbox receives the event. Another inbox over the same place hands it to the resumed transaction.
 local function over(make, text)
   local first = make()
   local account = first.account

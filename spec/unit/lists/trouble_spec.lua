@@ -1,4 +1,4 @@
--- What a list file may not be, and what happens to a list in use when its file becomes so.
+-- List files that are refused, also when the file of a list in use becomes one.
 local build = require("riskscreen.lists.build").build
 local list_files = require "spec.support.list_files"
 local ofac = require "riskscreen.lists.ofac"

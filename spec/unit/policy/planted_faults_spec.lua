@@ -20,7 +20,7 @@ local function scores(options, ...)
   return score_policy.new(tables.merge({ rules = { ... } }, options))
 end
 
--- What the fault is, the policy, and the label of the rule that never decides or the claim that does not hold.
+-- The fault, the policy, and the label of the rule that never decides or the claim that does not hold.
 local cases = {
   {
     "a rule that an earlier one hides",

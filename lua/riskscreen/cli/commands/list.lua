@@ -54,7 +54,7 @@ local function warn_of(context, report)
   end
 end
 
--- Builds a list, and writes what it holds. A failure has a status of its own.
+-- Builds a list, and writes a summary of it. A failure has a status of its own.
 local function build_list(context, settings, failed)
   inputs.refuse_stream(settings.output, "-o")
   local report, err = lists.build(settings)

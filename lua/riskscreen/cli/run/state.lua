@@ -53,7 +53,7 @@ local function commit(self, kept, changes)
   end
 end
 
--- What the store has returned. Its error ends the command.
+-- The result of the store. Its error ends the command.
 local function expect(path, value, err)
   if err and err.kind == "unsupported" then
     error(err, 0)

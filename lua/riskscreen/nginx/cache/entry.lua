@@ -102,8 +102,8 @@ local function kept_reason(reason)
   return kept
 end
 
--- What is kept of a decision, or of what was read; nil if it is none. The reasons must agree with the action: the first
--- one has that action, and none has a worse one. A lost reason could be the reason to block.
+-- The kept form of a decision, or of an entry that was read; nil if it is none. The reasons must agree with the action:
+-- the first one has that action, and none has a worse one. A lost reason could be the reason to block.
 local function kept_verdict(decision)
   local action, reasons, failures = decision.action, decision.reasons, decision.errors or NOTHING
   if type(reasons) ~= "table" or type(failures) ~= "table" or not is_action[action] then

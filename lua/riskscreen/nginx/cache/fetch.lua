@@ -62,7 +62,7 @@ local function count(self, failure, seconds)
 end
 
 -- Whether no other fetch about the address has begun since, and no purge has come. Otherwise this answer may be older
--- than what the other has found, and is not kept.
+-- than the other one's, and is not kept.
 local function is_latest(self, fetch)
   local key = fetch.key
   return self.under_way[key] == fetch and self.dict:holds(key, fetch.lock) and not self:is_purged(fetch)

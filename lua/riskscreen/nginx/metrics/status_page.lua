@@ -45,7 +45,7 @@ local function number(value)
   return ("%.3g"):format(value)
 end
 
--- The largest unit of which there are two or more.
+-- The largest unit that fits twice or more.
 local function span(seconds)
   local size, unit = 1, "second"
   for _, larger in ipairs { { 60, "minute" }, { 3600, "hour" }, { 86400, "day" } } do

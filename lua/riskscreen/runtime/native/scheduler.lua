@@ -29,7 +29,7 @@ local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
 
 local loop -- of this Lua state, created at its first use
 
--- What happens when an operation of the loop has finished, by the place of its number: a function is called once, and a
+-- The waiting part for each operation of the loop, by the place of its number: a function is called once, and a
 -- task that waits for the operation alone goes on. (By the numbers themselves, 64 requests in flight fill a table
 -- exactly, and Lua rebuilds it for each further one.)
 ---@type table<integer, fun()|riskscreen.Task>
@@ -61,8 +61,8 @@ local function is_left(left)
   return left.suspended and left.suspended ~= process
 end
 
--- A forked child has the task that forked, and begins a loop of its own. Everything else is left to the parent. What
--- the other tasks hold is free in the child.
+-- A forked child has the task that forked, and begins a loop of its own. Everything else is left to the parent.
+-- Everything that the other tasks hold is free in the child.
 local function the_loop()
   if loop and loop:inherited() then
     loop:close()

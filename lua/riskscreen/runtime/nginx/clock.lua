@@ -32,7 +32,7 @@ end
 
 local M = { precise = new_reader() }
 
--- What nginx has read, once for all events that it handles in a row.
+-- The time that nginx has read, once for all events that it handles in a row.
 local function cached()
   return tonumber(C.riskscreen_current_msec) / 1000
 end

@@ -11,7 +11,7 @@ local ANSWER = peer.response '{"success":true,"code":1,"msg":"SUCCESS","data":{}
 describe("a request on a kept connection that is dead", function()
   local server, client
 
-  -- A client with idle connections, each of which is reset when it is used again.
+  -- A client with idle connections. Each is reset when it is used again.
   local function open(options)
     local first = {}
     server = peer.tcp(native_driver, function(connection)

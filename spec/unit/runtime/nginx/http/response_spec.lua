@@ -60,7 +60,7 @@ local function cuts(text)
   return list
 end
 
--- What a case of the table says, in the form of `outcome_of`.
+-- The result that a case of the table names, in the form of `outcome_of`.
 local function wanted_of(case)
   if case.kind then
     return { kind = case.kind, fate = "closed" }
