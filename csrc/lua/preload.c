@@ -26,9 +26,7 @@ void riskscreen_preload(lua_State *L) {
         {NULL, NULL},
     };
     lua_getglobal(L, "package");
-    if (!lua_istable(L, -1)) {
-        luaL_error(L, "riskscreen_preload: open the standard libraries first, by luaL_openlibs");
-    }
+    luaL_argcheck(L, lua_istable(L, -1), 1, "riskscreen_preload: open the standard libraries first, by luaL_openlibs");
     lua_getfield(L, -1, "preload");
     for (const struct rsc_module *module = rsc_modules; module->name != NULL; module++) {
         lua_pushlightuserdata(L, (void *)(size_t)module);

@@ -95,12 +95,6 @@ static struct MHD_Response *create_staged(struct rsc_exchange *exchange, const s
     return MHD_create_response_from_callback(reply->body_length, block, &read_content, exchange, NULL);
 }
 
-/* Returns whether the client cannot notice the truncation. Then a Connection header must announce the close. */
-static bool appears_complete(const struct rsc_exchange *exchange, const struct rsc_reply *reply) {
-    return reply->sent == reply->body_length || reply->status == MHD_HTTP_NO_CONTENT ||
-           reply->status == MHD_HTTP_NOT_MODIFIED || exchange->head_only;
-}
-
 static struct MHD_Response *create_response(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
     struct MHD_Response *response;
     if (reply->body_length > 0 && (reply->truncated || reply->piece > 0)) {
@@ -113,8 +107,10 @@ static struct MHD_Response *create_response(struct rsc_exchange *exchange, const
     if (response == NULL) {
         return NULL;
     }
-    bool close = reply->truncated && appears_complete(exchange, reply);
-    if ((close && !add_header(response, MHD_HTTP_HEADER_CONNECTION, "close")) ||
+    /* Where the client cannot notice the truncation, a Connection header must announce the close. */
+    bool is_noticed = reply->sent != reply->body_length && reply->status != MHD_HTTP_NO_CONTENT &&
+                      reply->status != MHD_HTTP_NOT_MODIFIED && !exchange->head_only;
+    if ((reply->truncated && !is_noticed && !add_header(response, MHD_HTTP_HEADER_CONNECTION, "close")) ||
         !add_headers(response, reply->headers)) {
         MHD_destroy_response(response);
         return NULL;
