@@ -272,10 +272,14 @@ function Rows:take_header(header, count)
   end
 end
 
--- Without the note of a row of a list, which stands behind "#"; and the note.
-local function without_note(row)
+-- Without the note of a row of a list, which stands behind "#" and at most one separator; and the note.
+local function without_note(row, separator)
   local content, note = row:match '^([^",;\t#]*[,;\t]?[^",;\t#]*)#(.*)$'
-  return content or row, note
+  if content and separator then
+    local _, count = text.trim(content):gsub(separator, "")
+    note = count < 2 and note or nil
+  end
+  return note and content or row, note
 end
 
 -- Splits a row; the fault of one that is not like the first one.
@@ -373,8 +377,8 @@ function Rows:next_csv()
         return nil, self:failure(self.separator, line)
       end
     end
-    if row and self.form ~= "header" then
-      row, note = without_note(row)
+    if row and self.form ~= "header" and self.separator ~= "#" then
+      row, note = without_note(row, self.separator)
       if note and has_quotes and note:find "[\r\n]" then
         return nil, self:failure("a quote in its note has no end", line)
       end

@@ -284,6 +284,17 @@ describe("a file of rows", function()
     refused(A .. ' # 5" \n' .. B .. ' # 6" \n', "line 1")
   end)
 
+  it("has a note behind '#' in a list whose separator is named, and keeps the columns behind such a sign", function()
+    for separator, option in pairs { [","] = false, ["|"] = "|", ["#"] = "#" } do
+      local note = separator == "#" and "case 5" or "case #5"
+      local line = table.concat({ A, "btc", note, "2020-01-31" }, separator)
+      local list = read(line .. "\n", { delimiter = option or nil })
+      assert.same({ note = note, expires = "2020-01-31" }, list[1].fields)
+      assert.equal("btc", list[1].network)
+    end
+    assert.same({ note = " why" }, read(A .. "|btc # why\n", { delimiter = "|" })[1].fields)
+  end)
+
   it("may be JSON lines or an array, of texts and objects", function()
     local list = read('{"Wallet":"x","chain":"ETH","n":1}\n\n"y"\n')
     assert.same({ "x", "eth", { n = 1 } }, { list[1].address, list[1].network, list[1].fields })
