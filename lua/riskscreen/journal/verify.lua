@@ -92,11 +92,13 @@ local function part_of(path)
   end
 end
 
--- The head that was noted, or nil; and why it cannot be read, where it is there.
+-- The head that was noted, or nil; and why it cannot be read, where it is there. That of a new journal is blank.
 local function read_head(path)
   local content, message = whole_files.read(path .. ".head")
+  local head = files.parse_head(content)
+  local is_damaged = content and not head and content:find "[^%s%z]"
   local is_there = not content and whole_files.exists(path .. ".head")
-  return files.parse_head(content), is_there and message or nil
+  return head, is_damaged and "it is no head of a journal" or is_there and message or nil
 end
 
 -- Iterates over the files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH.

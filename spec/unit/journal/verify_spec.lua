@@ -189,9 +189,13 @@ describe("the check of a journal", function()
     ["another value than an object"] = "[1]",
   } do
     it("takes a head file with " .. name .. " as damaged, and finds the other faults", function()
-      local head = text:format(("0"):rep(64))
-      temporary.write(path .. ".head", head .. "\n")
-      assert.same({ "missing 3 3" }, faults_of(without(3)))
+      local head, seen = path .. ".head", {}
+      temporary.write(head, text:format(("0"):rep(64)) .. "\n")
+      temporary.write(path, table.concat(without(3), "\n") .. "\n")
+      for index, fault in ipairs(journals.verify(path).faults) do
+        seen[index] = ("%s %s %d"):format(fault.file, fault.reason, fault.line)
+      end
+      assert.same({ head .. " unreadable 0", path .. " missing 3" }, seen)
     end)
 
     it("refuses a kept head with " .. name .. " as misuse", function()
