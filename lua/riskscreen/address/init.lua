@@ -1,6 +1,7 @@
 -- Spellings, formats and checksums of addresses. No other module decides whether a text is an address, or whether two
 -- texts are the same address. The service may find no risk for a misspelt address, so such a text is refused. The
 -- formats are those of the networks (formats.lua); the interface publishes none.
+local foreign_characters = require "riskscreen.address.foreign_characters"
 local formats = require "riskscreen.address.formats"
 local generations = require "riskscreen.util.generations"
 local tables = require "riskscreen.util.tables"
@@ -234,7 +235,7 @@ function M.explain(address, network)
   if canonical then
     return nil
   end
-  return require("riskscreen.address.foreign_characters").explain(address)
+  return foreign_characters.explain(address)
     or other_network(address, network)
     or message
     or ("addresses of %s begin with %s"):format(network, format.beginning)

@@ -147,6 +147,13 @@ local function transport_of(settings, runtime)
   return sender.transport(settings)
 end
 
+-- Loads what calls may need later. Then the program may have no descriptor left, or new files in the place of these.
+local function load_modules()
+  require "riskscreen.util.decimal"
+  require "riskscreen.util.forked"
+  require "riskscreen.util.guard"
+end
+
 local M = { Client = Client, namespaces = namespaces }
 
 ---The option `address_check` of a client, or nil.
@@ -181,6 +188,7 @@ function M.new(given)
   if type(given) ~= "table" then
     error("options must be a table (got " .. text.kind(given) .. ")", 2)
   end
+  load_modules()
   local settings, message = options.check_client(given, program_runtime)
   if not settings then
     error(message, 2)

@@ -177,13 +177,16 @@ local function risk_field(name, field, option, is_open)
   }
 end
 
--- A condition on a boolean that a function finds.
-local function flag(name, lookup, find)
+-- A condition on a boolean that a function finds. Its module is loaded with the first rule that needs it: later the
+-- program may have no descriptor left.
+local function flag(name, lookup, find, module)
   return {
     name = name,
     lookup = lookup,
     option = function()
-      return build.flag(name)
+      return build.checked(name, "boolean", function(wanted)
+        return (not module or require(module)) and wanted
+      end)
     end,
     matches = function(wanted, case)
       local value = find(case)
@@ -251,6 +254,7 @@ local function counterparty_option(settings)
     build.number("share", "of the amounts", nil, SMALLEST_SHARE, 1),
   })
   function option.check(wanted)
+    require "riskscreen.policy.counterparties" -- likewise
     return (wanted.level or wanted.type) and wanted or nil, "must name a level or a type of the counterparties' risks"
   end
   return option
@@ -280,7 +284,7 @@ M.list = {
   },
   flag("frozen", "freeze_events", function(case)
     return require("riskscreen.policy.freeze").in_force(case.results.freeze_events, case.policy.settings.lifting)
-  end),
+  end, "riskscreen.policy.freeze"),
   {
     name = "counterparty",
     lookup = "counterparties",

@@ -62,9 +62,7 @@ local M = {
   attach = scheduler.attach,
   detach = scheduler.detach,
   loop = scheduler.pollable,
-  ---Why nothing can wait here: it always can.
-  ---@type fun(): nil
-  refusal = nothing,
+  refusal = scheduler.refusal,
   ---Why a client with certain settings cannot be here: every client can.
   ---@type fun(): nil
   problem = nothing,

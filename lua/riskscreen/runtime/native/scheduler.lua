@@ -397,6 +397,16 @@ end
 ---@return userdata
 M.loop = the_loop
 
+---Why nothing can wait: the loop cannot be made, because the program has no descriptor left; else nil.
+---@return string|nil
+function M.refusal()
+  if loop then
+    return nil
+  end
+  local ok, failure = pcall(the_loop)
+  return not ok and tostring(failure):gsub("^.-:%d+: ", "") or nil
+end
+
 ---Steps an object of another library, or a server, with every step of this loop.
 ---@param object riskscreen.Pollable
 function M.attach(object)
