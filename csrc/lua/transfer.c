@@ -113,6 +113,9 @@ static struct rsc_request check_request(lua_State *L, const struct rsc_origin *o
 
 int rsc_origin_send(lua_State *L) {
     const struct rsc_origin_box *box = rsc_lua_check_self(L, RSC_ORIGIN_TYPE);
+    if (box->origin == NULL) {
+        return luaL_error(L, "the origin is closed"); /* its finalizer has run before that of the caller */
+    }
     if (rsc_loop_inherited(box->origin->loop)) {
         lua_pushnil(L);
         return 1;
