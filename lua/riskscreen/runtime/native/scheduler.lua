@@ -43,7 +43,8 @@ local attached = {}
 local running -- the task that was resumed last and has not yielded; it may have resumed a coroutine of its own
 
 -- The tasks to resume: a list linked by their field `next_ready`, so that waking a task needs no memory. `head` and
--- `tail` number the first and the last one.
+-- `tail` number the first and the last one. A debug hook of the program may raise an error between any two steps: then
+-- the list counts, and the numbers and `last_ready` may be behind it.
 local first_ready, last_ready = false, nil
 local head, tail = 1, 0
 local nudge -- a timer that makes the descriptor ready while tasks are ready
@@ -81,7 +82,7 @@ end
 
 -- Makes the descriptor ready, so that a foreign loop calls `step` for the ready tasks.
 local function announce_ready()
-  if nesting == 0 and not nudge and head <= tail then
+  if nesting == 0 and not nudge and first_ready then
     nudge = the_loop():timer(0)
     awaited[nudge % PLACES] = function()
       nudge = nil
@@ -91,8 +92,12 @@ end
 
 local function make_ready(woken)
   if first_ready then
+    while last_ready.next_ready do
+      last_ready = last_ready.next_ready
+    end
     last_ready.next_ready = woken
   else
+    last_ready = woken
     first_ready = woken
   end
   last_ready = woken
@@ -209,13 +214,15 @@ end
 -- Resumes the tasks that were ready at the start. A task that stays ready cannot keep others waiting.
 local function resume_ready(out_of_time)
   local last = tail
-  while head <= last and not (out_of_time and out_of_time()) do
+  while first_ready and head <= last and not (out_of_time and out_of_time()) do
     local resumed = first_ready
-    first_ready, resumed.next_ready = resumed.next_ready, false
+    first_ready = resumed.next_ready
     last_ready = first_ready and last_ready
+    resumed.next_ready = false
     head = head + 1
     resume(resumed)
   end
+  head = first_ready and math.min(head, tail) or tail + 1
 end
 
 -- Steps an attached object, unless its step is under way already. An error is raised at the end of the loop's own step.
@@ -259,7 +266,7 @@ local function dispatch(this, resuming, out_of_time)
       waiter.suspended = false -- it keeps its `interrupt`: stopped before it goes on, it cancels its transfer
       make_ready(waiter)
     end
-    if resuming and head <= tail then
+    if resuming and first_ready then
       resume_ready(out_of_time)
     end
   end
@@ -282,7 +289,7 @@ end
 
 local function work(this, seconds, resuming, budget)
   local out_of_time = budget and deadline_of(budget)
-  this:step(resuming and head <= tail and 0 or wait_limit(seconds), budget and budget * RECEIVING)
+  this:step(resuming and first_ready and 0 or wait_limit(seconds), budget and budget * RECEIVING)
   dispatch(this, resuming, out_of_time)
   if resuming then
     resume_ready(out_of_time)
@@ -313,7 +320,7 @@ local function step(this, seconds, resuming, budget)
 end
 
 local function nothing_under_way(this)
-  if head <= tail or this:timeout() then
+  if first_ready or this:timeout() then
     return false
   end
   local stats = this:stats()
@@ -458,7 +465,7 @@ end
 ---@return number|nil
 function M.pollable:timeout()
   text.expect_self(self, Loop, "loop:timeout")
-  if head <= tail then
+  if first_ready then
     return 0
   end
   return wait_limit(the_loop():timeout())

@@ -326,4 +326,29 @@ describe("the native runtime", function()
     native.detach(object)
     assert.is_true(steps > 100)
   end)
+
+  local it_if = rawget(_G, "jit") and pending or it -- LuaJIT has one hook for all coroutines
+
+  it_if("goes on after an error that a debug hook has raised anywhere in a step", function()
+    for count = 1, 1200, 3 do
+      local thread = coroutine.create(function()
+        local tasks = {}
+        for index = 1, 3 do
+          tasks[index] = native.tasks.spawn(native.sleep, 0)
+        end
+        tasks[3]:await()
+      end)
+      debug.sethook(thread, function()
+        debug.sethook(thread)
+        error("interrupted", 0)
+      end, "", count)
+      local ok, failure = coroutine.resume(thread)
+      assert.is_true(ok or failure == "interrupted", failure)
+      local value = native.tasks.run(function()
+        native.sleep(0)
+        return count
+      end)
+      assert.equal(count, value)
+    end
+  end)
 end)
