@@ -33,8 +33,12 @@ local function cancelled_error()
   return errors.new("cancelled", "the task was cancelled")
 end
 
--- The failure with its traceback: added to a text, a field of an error object, nothing for other values.
+-- The failure with its traceback: added to a text, a field of an error object, nothing for other values. A task that
+-- has raised nil has failed, too.
 local function with_traceback(failure, coroutine)
+  if failure == nil then
+    failure = "the task raised nil"
+  end
   if type(failure) == "string" then
     -- A failure of an awaited task has its traceback already.
     local told = failure:find("\nstack traceback:\n", 1, true)

@@ -73,6 +73,17 @@ describe("run", function()
     assert.same({ "body", "grandchild" }, ended)
   end)
 
+  it("fails where the function or a child raises nil", function()
+    assert.matches("^the task raised nil\n", failure_of(error))
+    assert.matches(
+      "^the task raised nil\n",
+      failure_of(function()
+        spawn(error)
+        sleep(10)
+      end)
+    )
+  end)
+
   it("raises the failure of a child that nobody awaits, at the parent's next wait", function()
     local reached = false
     local failure = failure_of(function()
