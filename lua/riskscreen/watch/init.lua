@@ -448,8 +448,8 @@ local function go_on(self, spread)
   self.summary = summary
   if self.cycle.finished or self.cycle.identity ~= identity then
     self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false, identity = identity }
-    check_source(self)
   end
+  check_source(self)
   summary.finished = pass(self, spread)
   if summary.finished then
     forget(self)

@@ -53,16 +53,23 @@ describe("riskscreen watch", function()
   end)
 
   it("refuses another file in the place of its own, whose verdicts would be forgotten", function()
-    local function watch(file)
-      return run { "watch", "--sandbox", "-n", "eth", "--once", "--file", file, "--state", temporary.path "state.db" }
+    local function watch(file, ...)
+      local arguments = { "watch", "--sandbox", "-n", "eth", "--once", "--file", file, "--state", temporary.path "state.db" }
+      return run(tables.concat(arguments, { ... }))
     end
     assert.equal(0, (watch(path)))
     local other, next_month = temporary.path "other.csv", temporary.path "customers-2.csv"
     temporary.write(other, "address\n" .. address "type-scam" .. "\n")
     temporary.write(next_month, "address\n" .. address "type-scam" .. "\n" .. address "type-hack" .. "\n")
-    local status, out, err = watch(other)
-    assert.same({ 3, "" }, { status, out })
-    assert.matches("has none of its addresses: give it another name", err, 1, true)
+    local status, out, err
+    for round = 1, 2 do
+      status, out, err = watch(other)
+      assert.same({ 3, "" }, { status, out })
+      assert.matches("has none of its addresses: give it another name", err, 1, true)
+      if round == 1 then
+        assert.equal(3, (watch(path, "--daily-cap", "3"))) -- its cycle is not at its end
+      end
+    end
     status, out = watch(path)
     assert.same({ 0, "" }, { status, out })
     status, out = watch(next_month)
