@@ -154,9 +154,9 @@ function Rows:locate(names)
   local is_refused = self.options.network_column and self.file.kind == "text"
   local lacks_network = not (at.network or is_refused)
   -- Where no name is that of the network, one that is like it would be passed over, and another network would count.
-  for plain, position in pairs(lacks_network and positions or {}) do
-    if likeness_of(names[position]) == "network" and not self.ignored[plain] then
-      return nil, LIKE_NETWORK:format(text.show(names[position]))
+  for _, name in ipairs(lacks_network and names or {}) do
+    if likeness_of(name) == "network" and not self.ignored[plain_name(name)] then
+      return nil, LIKE_NETWORK:format(text.show(name))
     end
   end
   return at, positions
