@@ -306,7 +306,8 @@ local function read_stream(self, stream, after)
   until list[1] or not after
   for index, entry in ipairs(list) do
     local outcome = stream == "dead" and { reason = entry.reason } or json.decode(entry.outcome or "")
-    list[index] = entries.result(outcome or { action = "unknown", reasons = {}, risks = {} }, entry)
+    outcome = type(outcome) == "table" and outcome or { action = "unknown", reasons = {}, risks = {} }
+    list[index] = entries.result(outcome, entry)
   end
   return list
 end

@@ -1,5 +1,6 @@
 -- The state of a queue: its figures, and the same in Prometheus' text format.
 local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
 local redis = require "riskscreen.redis"
 
 ---@class riskscreen.QueueStatus
@@ -38,7 +39,8 @@ function M.read(queue)
   for _, reply in ipairs(replies) do
     ensure(nil, errors.is(reply) and reply.code ~= "ERR" and reply.code ~= "NOGROUP" and reply or nil)
   end
-  local counts, status = redis.fields(replies[3]), { workers = {}, working = 0, results = replies[4] }
+  local counts = redis.fields(replies[3])
+  local status = { workers = json.empty_array(), working = 0, results = replies[4] }
   for _, entry in ipairs(not errors.is(replies[2]) and replies[2] or {}) do
     local info = redis.fields(entry)
     status.workers[#status.workers + 1] = { name = info.name, working = info.pending, idle = info.idle / 1000 }

@@ -268,6 +268,18 @@ describe_if("riskscreen queue", function()
       end
     end)
 
+    it("are written as unknown where another program's outcome is no object", function()
+      for index, outcome in ipairs { "5", '"x"', "null", "[" } do
+        server:command "FLUSHALL"
+        server:command(("XADD {riskscreen}:queue:default:results * id m/%d item {} outcome '%s'"):format(index, outcome))
+        local status, text = queue "results -o @outcomes.csv"
+        assert.equal(0, status, text)
+        assert.matches(("\nm,%d,,,unknown,"):format(index), read "outcomes.csv", 1, true)
+      end
+      local _, text = queue "status --json"
+      assert.matches('"workers":[]', text, 1, true)
+    end)
+
     it("knows its rows again under names that CSV changes", function()
       for _, run in ipairs { "=march", "a, b", 'a "b"', "-1" } do
         local name = ("run %d.csv"):format(#run):gsub(" ", "")
