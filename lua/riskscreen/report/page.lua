@@ -261,7 +261,7 @@ function M.open(output)
     rows = 0,
     actions = { allow = 0, review = 0, block = 0, unknown = 0 },
     sources = {},
-    notes = {},
+    notes = json.empty_array(),
     faults = 0,
     unreadable = 0,
     shared = shared,

@@ -44,6 +44,7 @@ describe("riskscreen report", function()
     status, out = run { "report", path, path .. ".1", "-o", folder .. "/page.html", "--json" }
     assert.equal(0, status)
     assert.matches('"rows":12', out, 1, true)
+    assert.matches('"notes":[]', out, 1, true)
   end)
 
   it("is never written over the head of its journal, also by a link or of its library", function()
