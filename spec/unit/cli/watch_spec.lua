@@ -54,7 +54,8 @@ describe("riskscreen watch", function()
 
   it("refuses another file in the place of its own, whose verdicts would be forgotten", function()
     local function watch(file, ...)
-      local arguments = { "watch", "--sandbox", "-n", "eth", "--once", "--file", file, "--state", temporary.path "state.db" }
+      local state = temporary.path "state.db"
+      local arguments = { "watch", "--sandbox", "-n", "eth", "--once", "--file", file, "--state", state }
       return run(tables.concat(arguments, { ... }))
     end
     assert.equal(0, (watch(path)))

@@ -271,7 +271,8 @@ describe_if("riskscreen queue", function()
     it("are written as unknown where another program's outcome is no object", function()
       for index, outcome in ipairs { "5", '"x"', "null", "[" } do
         server:command "FLUSHALL"
-        server:command(("XADD {riskscreen}:queue:default:results * id m/%d item {} outcome '%s'"):format(index, outcome))
+        local line = "XADD {riskscreen}:queue:default:results * id m/%d item {} outcome '%s'"
+        server:command(line:format(index, outcome))
         local status, text = queue "results -o @outcomes.csv"
         assert.equal(0, status, text)
         assert.matches(("\nm,%d,,,unknown,"):format(index), read "outcomes.csv", 1, true)
