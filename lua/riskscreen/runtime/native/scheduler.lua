@@ -288,6 +288,7 @@ local function deadline_of(budget)
 end
 
 local function work(this, seconds, resuming, budget)
+  nesting = nesting + 1
   local out_of_time = budget and deadline_of(budget)
   this:step(resuming and first_ready and 0 or wait_limit(seconds), budget and budget * RECEIVING)
   dispatch(this, resuming, out_of_time)
@@ -302,11 +303,10 @@ local function work(this, seconds, resuming, budget)
 end
 
 local function step(this, seconds, resuming, budget)
-  local outer = running
-  nesting = nesting + 1
+  local outer, level = running, nesting
   -- Protected, because memory may run out.
   local ok, failure = pcall(work, this, seconds, resuming, budget)
-  nesting = nesting - 1
+  nesting = level
   if not ok then
     running = outer
     error(failure, 0)

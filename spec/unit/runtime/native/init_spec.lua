@@ -327,16 +327,16 @@ describe("the native runtime", function()
     assert.is_true(steps > 100)
   end)
 
-  local it_if = rawget(_G, "jit") and pending or it -- LuaJIT has one hook for all coroutines
-
-  it_if("goes on after an error that a debug hook has raised anywhere in a step", function()
-    for count = 1, 1200, 3 do
+  it("goes on after an error that a debug hook has raised anywhere in a step", function()
+    if rawget(_G, "jit") then
+      return -- one hook for all coroutines
+    end
+    for count = 1, 2000 do
       local thread = coroutine.create(function()
-        local tasks = {}
-        for index = 1, 3 do
-          tasks[index] = native.tasks.spawn(native.sleep, 0)
+        for _ = 1, 3 do
+          native.tasks.spawn(native.sleep, 0)
+          native.tasks.spawn(native.sleep, 0):await()
         end
-        tasks[3]:await()
       end)
       debug.sethook(thread, function()
         debug.sethook(thread)
