@@ -102,15 +102,18 @@ local function failures_of(call)
   return first, retryable, sent
 end
 
--- Sends the items that have no outcome yet, or whose failure is due for a retry. Returns the value and the response, or
--- nil and the first failure with the results of the whole call.
+-- Whether an item has no outcome yet, or a failure that is due for a retry.
+local function is_due(call, position)
+  local outcome = call.outcomes[position]
+  return not outcome or (outcome.error and call.kind.is_due(outcome.error))
+end
+
+-- Sends the items that are due. Returns the value and the response, or nil and the first failure with the results of
+-- the whole call.
 local function settle(call)
   local positions = {}
   for position = 1, #call.items do
-    local outcome = call.outcomes[position]
-    if not outcome or (outcome.error and call.kind.is_due(outcome.error)) then
-      positions[#positions + 1] = position
-    end
+    positions[#positions + 1] = is_due(call, position) and position or nil
   end
   send_parts(call, positions)
   local first, retryable, sent = failures_of(call)
@@ -206,19 +209,32 @@ local function should_bisect(call, positions, err)
   return #positions > 1 and call.refusals <= MAX_REFUSALS
 end
 
-function addition.send(call, positions)
+local function add(call, positions)
   local value, other = send(call, positions)
   local outcome = { error = other }
   if value ~= nil then
     call.refusals, outcome = 0, {}
   elseif should_bisect(call, positions, other) then
     for _, half in ipairs(in_parts(positions, math.ceil(#positions / 2))) do
-      addition.send(call, half)
+      add(call, half)
     end
     return
   end
   for _, position in ipairs(positions) do
     call.outcomes[position] = outcome
+  end
+end
+
+-- Until its answer comes an item is uncertain: the task may be stopped, and another one may retry meanwhile.
+function addition.send(call, positions)
+  local due, under_way = {}, errors.new("cancelled", "no answer was awaited", { sent = true })
+  for _, position in ipairs(positions) do
+    if is_due(call, position) then
+      due[#due + 1], call.outcomes[position] = position, { error = under_way }
+    end
+  end
+  if due[1] then
+    add(call, due)
   end
 end
 

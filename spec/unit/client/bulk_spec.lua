@@ -252,6 +252,53 @@ for _, way in ipairs(support.ways) do
   end)
 end
 
+describe("an addition that several tasks retry", function()
+  local sent, is_away, call_error
+
+  before_each(function()
+    sent, is_away = 0, true
+    local client = riskscreen.new {
+      base_url = "http://127.0.0.1:1",
+      access_key = "test-key",
+      retry = false,
+      transport = function(request)
+        if is_away then
+          return nil, { kind = "network", message = "away", sent = false }
+        end
+        sent = sent + select(2, request.body:gsub('"address"', ""))
+        riskscreen.sleep(0.02)
+        return { status = 200, headers = {}, body = '{"success":true,"code":1,"msg":"SUCCESS"}' }
+      end,
+    }
+    local list = {}
+    for number = 1, 150 do
+      list[number] = { address = address(number), risks = { { riskLevel = "high" } } }
+    end
+    call_error = select(2, client.blacklist:add { network = "eth", list = list })
+    assert.equal(150, #call_error.report.unsent)
+    is_away = false
+  end)
+
+  it("sends each item once where they do so at the same time", function()
+    riskscreen.gather { call_error.retry, call_error.retry }
+    assert.equal(150, sent)
+    assert.equal(150, #(call_error.retry()).added)
+    assert.equal(150, sent)
+  end)
+
+  it("sends no item again where one of them was stopped before the answer", function()
+    riskscreen.run(function()
+      local task = riskscreen.spawn(call_error.retry)
+      riskscreen.sleep(0.005)
+      task:cancel()
+    end)
+    local _, err = call_error.retry()
+    assert.equal(150, sent)
+    assert.equal(100, #err.report.uncertain)
+    assert.equal(50, #err.report.added)
+  end)
+end)
+
 describe("a bulk call", function()
   local ENTITY = { time = 1, network = "eth", whitelist = false, contract = false }
 
