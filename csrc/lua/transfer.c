@@ -126,10 +126,8 @@ int rsc_origin_send(lua_State *L) {
     struct rsc_transfer *transfer;
     request.headers = take_headers(L, box->origin);
     int status = rsc_transfer_send(box->origin, &request, &transfer);
-    if (status == RSC_ERROR_LIMIT) {
-        return refuse_size(L);
-    } else if (status != RSC_OK) {
-        return luaL_error(L, "not enough memory");
+    if (status != RSC_OK) {
+        return status == RSC_ERROR_LIMIT ? refuse_size(L) : luaL_error(L, "not enough memory");
     }
     rsc_lua_push_int64(L, transfer->operation.number);
     return 1;
