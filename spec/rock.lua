@@ -17,7 +17,7 @@ local modules = {
 -- Programs, by the file of spec/support that starts them.
 local programs = {
   ["spec.support.libcurl"] = "cc",
-  ["spec.support.nginx"] = "nginx",
+  ["spec.support.nginx_program"] = "nginx",
   ["spec.support.redis"] = "redis-server",
   ["spec.support.tls_server"] = "openssl",
   ["spec.support.unanswered_names"] = "cc",
@@ -56,7 +56,8 @@ for name, package_name in pairs(modules) do
   end
 end
 for name, program in pairs(programs) do
-  if not succeeds(("command -v %s >/dev/null 2>&1"):format(program)) then
+  local look_up = "PATH=$PATH:/usr/sbin:/usr/local/openresty/nginx/sbin command -v %s >/dev/null 2>&1"
+  if not succeeds(look_up:format(program)) then
     is_absent(name, program)
   end
 end
