@@ -62,7 +62,6 @@ local PARTS = { rule = { "name" }, risk = { "riskLevel", "riskType", "riskSource
 
 ---@class riskscreen.nginx.Entries
 ---@field private dict riskscreen.nginx.CacheDict
----@field private longest number seconds for which a verdict is in the dict
 ---@field ttl table<riskscreen.Action, number> seconds
 ---@field private stale_ttl table<riskscreen.Action, number> seconds after that
 ---@field private verdicts riskscreen.Generations by their digest
@@ -228,6 +227,13 @@ local function seconds_in(text, first, last)
   return number and number % 1 == 0 and number / 1000 or nil
 end
 
+-- Seconds for which the dict needs a verdict. Failures have many messages, such as those of an open circuit. They must
+-- not fill the dict: in an outage the verdicts from before are needed.
+local function lifetime_of(self, verdict)
+  local is_failure = verdict.error or verdict.action == "unknown"
+  return is_failure and self.ttl.unknown or usable_until(self, verdict, 0)
+end
+
 ---Writes an entry to the dict.
 ---@param key string
 ---@param entry riskscreen.nginx.Entry usable for longer than now
@@ -236,7 +242,7 @@ function Entries:save(key, entry, now)
   local dict, verdict = self.dict, entry.verdict
   if now >= (verdict.rewrite_at or now) then
     verdict.rewrite_at = now + REWRITE
-    dict:set(dict.verdicts .. verdict.id, self.longest + REWRITE, verdict.json)
+    dict:set(dict.verdicts .. verdict.id, lifetime_of(self, verdict) + REWRITE, verdict.json)
   end
   local times = TIMES:format(entry.at * 1000, entry.expires_at * 1000)
   dict:set(key, self:usable_until(entry) - now, entry.kind .. verdict.id .. times)
@@ -331,15 +337,10 @@ end
 ---@param dict riskscreen.nginx.CacheDict
 ---@return riskscreen.nginx.Entries
 function M.new(ttl, stale_ttl, dict)
-  local longest = 0
-  for action, seconds in pairs(ttl) do
-    longest = math.max(longest, seconds + stale_ttl[action])
-  end
   return tables.object(Entries, {
     dict = dict,
     ttl = ttl,
     stale_ttl = stale_ttl,
-    longest = longest,
     verdicts = generations.new(MAX_KNOWN / 2),
     of_risks = generations.new(MAX_KNOWN / 2),
   })

@@ -258,6 +258,27 @@ describe("an entry", function()
     assert.is_table(decoded(text_of(entry, NOW + 1)))
   end)
 
+  it("has its verdict in the dict for no longer than it can be served, and a second", function()
+    local lifetimes = {}
+    local shared = shared_dict.new(function()
+      return NOW
+    end)
+    codec = entries.new(TTL, STALE, dicts.new(shared, "version"))
+    local function lifetime_of(one, failed)
+      shared.entries = {}
+      codec:save(KEY, codec:of(one, NOW, failed), NOW)
+      shared.entries[KEY] = nil
+      return select(2, next(shared.entries)).expires - NOW
+    end
+    for index, action in ipairs { "allow", "review", "block", "unknown" } do
+      lifetimes[index] = lifetime_of(decision(action, { reason(action, action) }), action == "unknown")
+    end
+    local err = errors.new("circuit_open", "it is tried again in 4.7 s")
+    local failed = decision("block", { reason("block", "no answer", { error = err }) }, { error = err })
+    lifetimes[5] = lifetime_of(failed, true)
+    assert.same({ 301, 301, 7201, 2, 2 }, lifetimes)
+  end)
+
   it("is read right, however many different ones there are, and however long", function()
     for index = 1, 1500 do
       local message = index .. (" "):rep(index % 3 * 3000)
