@@ -14,7 +14,7 @@ local function nothing() end
 
 local M = {
   -- The services of nginx that a cache lacks here.
-  without_nginx = { hold = nothing, release = nothing, may_end = nothing },
+  without_nginx = { hold = nothing, release = nothing, may_end = nothing, exiting = nothing },
 }
 
 -- A pcall of functions that may wait, for every Lua.

@@ -87,7 +87,8 @@ local function ask(self, fetch)
   local failure, now = decision.error, self:catch_up()
   count(self, failure, now - started)
   local latest = is_latest(self, fetch)
-  if not latest then
+  -- A single worker takes no lock, but after a reload there is a new one beside it.
+  if not latest or self.exiting() then
     local later, tier = later_entry(self, fetch, started, now)
     if later then
       share(self, fetch.shared)

@@ -249,6 +249,7 @@ local M = {}
 ---@field hold? fun(flight: { abandon: fun(self) }): any see runtime/tasks.lua
 ---@field release? fun(flight: table, hold: any)
 ---@field is_alone? fun(): boolean whether there is one worker
+---@field exiting? fun(): boolean whether this worker is about to exit
 ---@field holder? fun(): string|number unique to this worker
 
 local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
@@ -283,6 +284,7 @@ local function of_nginx()
     is_alone = function()
       return ngx.worker.count() == 1
     end,
+    exiting = ngx.worker.exiting,
     holder = ngx.worker.pid,
     hold = runtime.tasks.hold,
     release = runtime.tasks.release,

@@ -268,6 +268,35 @@ describe("a lock", function()
     assert.equal(1, #world.asked)
   end)
 
+  it("is not needed for a later answer to stay where a reload leaves the single worker of before", function()
+    local single = {
+      is_alone = function()
+        return true
+      end,
+      lru = 0,
+    }
+    local after = world:worker(single)
+    single.exiting = single.is_alone
+    local before = world:worker(single)
+    world.answer = function(address, network)
+      local is_first = #world.asked == 1
+      world:sleep(is_first and 2 or 0)
+      return world.decision(is_first and "allow" or "block", address, network)
+    end
+    local late
+    world:run {
+      function()
+        late = before:get(ADDRESS, NETWORK, 5)
+      end,
+      function()
+        world:sleep(0.5)
+        after:get(ADDRESS, NETWORK, 5)
+      end,
+    }
+    local decision, source = world:call(after.get, after, ADDRESS, NETWORK, 5)
+    assert.same({ "block", "block", "dict" }, { late.action, decision.action, source })
+  end)
+
   it("is taken in vain if another worker has fetched just before", function()
     local first, second = world:worker(), world:worker()
     local add = world.dict.add
