@@ -163,9 +163,16 @@ function Rows:locate(names)
 end
 
 -- The fault of a column that is not read: in a row that names no network, or in a second column for networks, another
--- network than the one that counts; or what may be the address of another party.
+-- network than the one that counts; or what may be the address of another party. Each text within a list or an object
+-- of JSON counts.
 function Rows:fault_of_column(name, value, address, network)
-  if type(value) ~= "string" or value == "" then
+  if type(value) == "table" then
+    local fault
+    for _, key in ipairs(tables.sorted_keys(value)) do
+      fault = fault or self:fault_of_column(name, value[key], address, network)
+    end
+    return fault
+  elseif type(value) ~= "string" or value == "" then
     return nil
   end
   local likeness, meaning = likeness_of(name), nil

@@ -132,6 +132,12 @@ describe("a file of rows", function()
       local object = ('{"%s":"%s","%s":"%s"}\n'):format(other, A, own, B)
       refused(object, "line 1: " .. fault:format(other, A))
       refused("[" .. object .. "]", fault:format(other, A))
+      for _, form in ipairs { '["%s"]', '{"id":"%s"}', '[null,1,{"a":[["","x"],{"b":"%s"}]}]' } do
+        local within = ('{"%s":%s,"%s":"%s"}\n'):format(other, form:format(A), own, B)
+        refused(within, "line 1: " .. fault:format(other, A))
+        assert.same({ "1 " .. B .. " nil" }, (subjects(within, { ignore_columns = { other } })))
+        assert.same({ "1 " .. B .. " nil" }, (subjects((within:gsub(A, B)))))
+      end
       assert.same({ "1 " .. A .. " nil" }, (subjects(object, { address_column = other })))
     end
     refused("address,,note\n" .. A .. "," .. B .. ",x\n", "line 2: the column '' is not read, and it has the address")
@@ -158,6 +164,7 @@ describe("a file of rows", function()
       assert.same(both, (subjects(content, { ignore_columns = { name } })))
       assert.same(both, (subjects(content, { network_column = "network" })))
       refused(('{"address":"%s","network":"eth","%s":"bsc"}\n'):format(A, name), "the column '" .. name .. "'")
+      refused(('{"address":"%s","network":"eth","%s":["bsc"]}\n'):format(A, name), "the column '" .. name .. "'")
     end
     refused("address,from_chain,to_chain\n" .. A .. ",eth,bsc\n", "is not read as the network")
     assert.same({ "2 " .. A .. " eth" }, (subjects("address,network,chain_id,coin\n" .. A .. ",eth,1,bsc\n")))
