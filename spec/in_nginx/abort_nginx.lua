@@ -2,6 +2,7 @@
 local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
+local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local socket = require "socket"
@@ -63,6 +64,26 @@ describe("a request that nginx ends early", function()
       ngx.sleep(0.1)
       return count]]
     assert.equal(2, abandoned)
+  end)
+
+  it("leaves nothing behind where it held a connection to Redis", function()
+    local redis = redis_server.start()
+    local abandoned = server:eval(([[
+      local runtime, count = require "riskscreen.runtime", 0
+      local function lose(thing)
+        runtime.tasks.hold(thing)
+      end
+      local transport = runtime.redis_transport { connect_timeout = 1, keepalive = 1, pool_size = 1, pool = "abort" }
+      lose(assert(transport:connect { host = "127.0.0.1", port = %d }))
+      for _ = 1, 3 do
+        lose { abandon = function() count = count + 1 end }
+      end
+      collectgarbage()
+      collectgarbage()
+      ngx.sleep(0.1)
+      return count]]):format(redis.port))
+    redis_server.stop_all()
+    assert.equal(3, abandoned)
   end)
 
   it("cancels the tasks that another request awaits", function()

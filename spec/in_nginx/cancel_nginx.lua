@@ -1,5 +1,6 @@
 -- Cancelled tasks inside nginx abort their waits: requests over cosockets, and waits of an operator's transport.
 local nginx = require "spec.support.nginx"
+local redis_server = require "spec.support.redis"
 local sandbox = require "riskscreen.sandbox"
 
 local HTTP = [[
@@ -29,6 +30,32 @@ describe("inside nginx", function()
 
   after_each(function()
     its_server:close()
+  end)
+
+  it("a task that is cancelled while the password of Redis is awaited ends, and blames no function", function()
+    local redis = redis_server.start { "requirepass secret" }
+    local kind, went_on, reply = server:eval(
+      [[
+      local went_on, url = false, ...
+      local client = riskscreen.redis.new {
+        url = url,
+        password = function()
+          riskscreen.sleep(0.05)
+          return "secret"
+        end,
+      }
+      local task = riskscreen.spawn(function()
+        client:call "PING"
+        went_on = true
+      end)
+      riskscreen.sleep(0.01)
+      task:cancel()
+      local _, err = task:await()
+      return err.kind, went_on, client:call "PING"]],
+      redis.url
+    )
+    redis_server.stop_all()
+    assert.same({ "cancelled", false, "PONG" }, { kind, went_on, reply })
   end)
 
   it("a cancelled task ends its request and closes the connection", function()

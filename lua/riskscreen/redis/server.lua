@@ -21,13 +21,15 @@ function M.hidden(password)
 end
 
 -- The password for a new connection, or nil and an error.
-local function read_password(self, given)
+local function read_password(self, connection, given)
   if type(given) ~= "function" then
     return given
   end
   local ok, password = pcall(given)
   if ok and type(password) == "string" and password ~= "" then
     return password
+  elseif not connection:is_open() then
+    runtime.tasks.sleep(0) -- raises where the task was stopped while the function waited
   end
   -- A message may hold the password.
   local message = ok and "must return a text" or "raised an error"
@@ -39,7 +41,7 @@ local function prepare(self, connection, login, wants_master)
   if connection:reused() then
     return nil
   end
-  local password, err = read_password(self, login.password)
+  local password, err = read_password(self, connection, login.password)
   if err then
     return err
   end

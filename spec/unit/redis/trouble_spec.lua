@@ -265,6 +265,30 @@ describe_if("the login of a client of Redis", function()
     assert.is_nil(tostring(err):find(PASSWORD, 1, true))
   end)
 
+  it("ends a task that is cancelled while its password is awaited, and blames no function", function()
+    local server = redis_server.start { "requirepass " .. PASSWORD }
+    local client = connect {
+      url = server.url,
+      password = function()
+        riskscreen.sleep(0.05)
+        return PASSWORD
+      end,
+    }
+    riskscreen.run(function()
+      local went_on = false
+      local task = riskscreen.spawn(function()
+        client:call "PING"
+        went_on = true
+      end)
+      riskscreen.sleep(0.01)
+      task:cancel()
+      local _, err = task:await()
+      assert.equal("cancelled", err.kind)
+      assert.is_false(went_on)
+      assert.equal("PONG", client:call "PING")
+    end)
+  end)
+
   it("does not show the password that a server repeats", function()
     for _, text in ipairs {
       "-ERR unknown command `AUTH`, with args beginning with: `" .. PASSWORD .. "`\r\n",

@@ -190,6 +190,11 @@ function Connection:close()
   end
 end
 
+---For `tasks.hold`. The request of the socket may be gone, and then the socket with it.
+function Connection:abandon()
+  pcall(self.close, self)
+end
+
 -- Connects, or takes a connection of the pool.
 local function connect(settings, address)
   local place = address.path and "unix:" .. address.path or ("%s:%d"):format(address.host, address.port)
