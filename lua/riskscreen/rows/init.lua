@@ -111,8 +111,8 @@ function Rows:failure(problem, line)
   return errors.new("invalid_argument", ("%s: %s"):format(place, problem), { field = "source", sent = false })
 end
 
--- What a column may hold that is not read: "network", if its name is probably meant for that ("netwrok", "net",
--- "chain id", "Network Name", "chainFrom"); "address", if it names one or a party; or false.
+-- The kind of a column that is not read: "network", if its name is probably meant for that ("netwrok", "net",
+-- "chain id", "Network Name", "chainFrom"). "address", if it names one or a party. Or false.
 local function likeness_of(name)
   local likeness = likenesses:get(name)
   if likeness == nil then
