@@ -148,12 +148,17 @@ describe("riskscreen blacklist", function()
     for name, row in pairs {
       ["risk.csv"] = "address,network,risk\n%s,eth,high/scam\n",
       ["risk.jsonl"] = '{"address":"%s","network":"eth","Risk":"high/scam"}\n',
+      ["interface.csv"] = "address,network,riskLevel,riskType\n%s,eth,high,scam\n",
+      ["pair.csv"] = "address,network,Level,Type\n%s,eth,high,scam\n",
+      ["results.csv"] = "address,network,risk_types\n%s,eth,high / scam\n",
     } do
       write(name, row:format(address))
       local output, status = shell("riskscreen blacklist import $TMP/" .. name)
       assert.equal(4, status)
       assert.matches("did you mean 'risks'?", output, 1, true)
     end
+    local _, status = shell "riskscreen blacklist import $TMP/risk.csv --ignore-columns risk"
+    assert.equal(0, status)
   end)
 
   it("refuses a risk that is none", function()

@@ -18,6 +18,9 @@ local ADDRESS = "0x00000000000000000000000000000000000b1ac1" -- for an example
 
 local NO_NAMES = "blacklist add takes the addresses alone, and their network by -n, without name="
 
+local LIKE_RISKS = "%s is not read as the risks; did you mean 'risks'? Its values are such as high/scam. "
+  .. "--ignore-columns NAME passes a column over"
+
 local report_columns = { "line", "address", "network", "state", "reason" }
 
 local export_columns = { "address", "network", "risks" }
@@ -99,14 +102,22 @@ local function run_add(context)
   return add(context, rows)
 end
 
+-- An import replaces the stored risks. So a column that says them in another way must not be passed over.
+local function is_like_risks(plain)
+  return plain == "level" or plain == "type" or plain:find("risk", 1, true) or text.nearest(plain, { "risks" })
+end
+
 local function run_import(context)
-  local input, rows = inputs.open(context, context.arguments.file), {}
+  local input, rows, ignored = inputs.open(context, context.arguments.file), {}, {}
+  for _, name in ipairs(context.options.ignore_columns or {}) do
+    ignored[plain_name(name)] = true
+  end
   for row in input:each() do
     local network = row.network or context:network()
     for name in pairs(row.fields) do
       local plain = plain_name(name)
-      if plain ~= "risks" and text.nearest(plain, { "risks" }) then
-        status.misuse("%s is not read as the risks; did you mean 'risks'?", text.show(name))
+      if plain ~= "risks" and not ignored[plain] and is_like_risks(plain) then
+        status.misuse(LIKE_RISKS, text.show(name))
       end
     end
     local cell = columns_of.cells({ { name = "risks" } }, { risks = input:field(row, "risks") })[1]
